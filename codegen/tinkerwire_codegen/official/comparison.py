@@ -35,6 +35,10 @@ class Difference:
         """Describe the difference in one line."""
         return f"{self.kind} of {self.where}: contract {self.ours!r}, facts {self.theirs!r}"
 
+    def sort_key(self) -> tuple[str, str, str, str]:
+        """Return the key of the fixed order of differences."""
+        return self.where, self.kind, str(self.ours), str(self.theirs)
+
 
 def compare_facts(document: Json, facts: Json) -> list[Difference]:
     """Find every difference between a projected contract and a fact file of the same version, in a fixed order.
@@ -42,11 +46,15 @@ def compare_facts(document: Json, facts: Json) -> list[Difference]:
     No type of the SDK declares what the contract marks ``x-undeclared``. The comparison skips such a type, and inlines
     it where a type of the SDK uses it.
     """
-    differences = list(_Comparison(document, facts).differences())
-    return sorted(
-        differences,
-        key=lambda difference: (difference.where, difference.kind, str(difference.ours), str(difference.theirs)),
-    )
+    return sorted(_Comparison(document, facts).differences(), key=Difference.sort_key)
+
+
+def compare_sets(kind: str, where: str, ours: set[str], theirs: set[str]) -> Iterator[Difference]:
+    """Yield a difference for each name that only one side has."""
+    for name in ours - theirs:
+        yield Difference(kind, where, name, None)
+    for name in theirs - ours:
+        yield Difference(kind, where, None, name)
 
 
 def list_protobuf_messages(paths: Json) -> dict[str, list[str]]:
@@ -74,7 +82,7 @@ class _Comparison:
         ours = {
             _sdk_name(name, schema): schema for name, schema in self.schemas.items() if not schema.get("x-undeclared")
         }
-        yield from _compare_sets("type", "types", set(ours), set(self.types))
+        yield from compare_sets("type", "types", set(ours), set(self.types))
         for name in ours.keys() & self.types.keys():
             yield from self._compare_type(name, ours[name], self.types[name])
         results = set(self._members(self.schemas[FUTURE_RESULTS]))
@@ -83,7 +91,7 @@ class _Comparison:
             if name not in results and name not in self.facts.get("proto_response_types", ()):
                 yield Difference("result", future["request_type"], None, future["result"])
         protobuf_results = self.facts.get("proto_response_types", [])
-        yield from _compare_sets(
+        yield from compare_sets(
             "protobuf result", FUTURE_RESULTS, set(list_protobuf_messages(self.paths)["200"]), set(protobuf_results)
         )
         yield from self._compare_endpoints()
@@ -91,12 +99,12 @@ class _Comparison:
     def _compare_type(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
         kind = theirs["kind"]
         if kind in ("literal", "enum"):
-            yield from _compare_sets("value", name, set(ours.get("enum", [])), set(theirs["values"]))
+            yield from compare_sets("value", name, set(ours.get("enum", [])), set(theirs["values"]))
         elif kind == "alias":
             yield from self._compare_values("target", name, self._render_type(ours), theirs["target"])
         elif kind == "union":
             members = {member for member in self._members(ours) if not self.schemas[member].get("x-undeclared")}
-            yield from _compare_sets("member", name, members, self._json_forms(theirs["members"]))
+            yield from compare_sets("member", name, members, self._json_forms(theirs["members"]))
             tag = ours.get("discriminator", {}).get("propertyName")
             yield from self._compare_values("discriminator", name, tag, theirs.get("discriminator"))
         else:
@@ -114,7 +122,7 @@ class _Comparison:
             for field, detail in ours.get("properties", {}).items()
             if not detail.get("x-undeclared")
         }
-        yield from _compare_sets("field", name, set(properties), set(theirs))
+        yield from compare_sets("field", name, set(properties), set(theirs))
         for sdk_name in properties.keys() & theirs.keys():
             field, detail = properties[sdk_name]
             where, fact = f"{name}.{sdk_name}", theirs[sdk_name]
@@ -134,14 +142,14 @@ class _Comparison:
             for name, fact in self.facts["endpoints"].items()
             if not UNDESCRIBED_MEDIA_TYPES & set(fact.get("request_content_types", ()))
         }
-        yield from _compare_sets("endpoint", "endpoints", set(ours), set(theirs))
+        yield from compare_sets("endpoint", "endpoints", set(ours), set(theirs))
         for name in ours.keys() & theirs.keys():
             yield from self._compare_endpoint(name, ours[name], theirs[name])
 
     def _compare_endpoint(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
         query = {p["name"]: p["schema"] for p in ours.get("parameters", []) if p["in"] == "query"}
         facts = self._query_facts(theirs.get("query", {}))
-        yield from _compare_sets("query", name, set(query), set(facts))
+        yield from compare_sets("query", name, set(query), set(facts))
         for parameter in query.keys() & facts.keys():
             where, fact = f"{name}?{parameter}", facts[parameter]
             yield from self._compare_values("type", where, self._render_type(query[parameter]), fact["type"])
@@ -166,9 +174,7 @@ class _Comparison:
     def _compare_media_types(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
         content = ours.get("requestBody", {}).get("content", {})
         if content or theirs.get("request"):
-            yield from _compare_sets(
-                "media type", name, set(content), set(theirs.get("request_content_types", content))
-            )
+            yield from compare_sets("media type", name, set(content), set(theirs.get("request_content_types", content)))
 
     def _query_facts(self, facts: Json) -> Json:
         """Return the query parameters by name; a type in the facts is replaced by its fields."""
@@ -247,13 +253,6 @@ class _Comparison:
         if any("enum" in self._follow(member) for member in members):
             return [member for member in members if member != {"type": "string"}]
         return members
-
-
-def _compare_sets(kind: str, where: str, ours: set[str], theirs: set[str]) -> Iterator[Difference]:
-    for name in ours - theirs:
-        yield Difference(kind, where, name, None)
-    for name in theirs - ours:
-        yield Difference(kind, where, None, name)
 
 
 def _name(ref: str) -> str:

@@ -56,21 +56,12 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
     differences = _without_duplicates(exclude_known(compare_facts(document, facts)))
     moves, remaining = _split_moves(differences, document, facts)
     drift = [_describe_move(*difference, edits) for difference in moves]
-    drift += [_describe(difference, edits) for difference in remaining]
+    for difference in remaining:
+        edit = edits.build(difference)
+        drift.append(_describe(difference, edit.file, render_yaml(edit.nodes)))
     theirs = collect_release_messages(facts["proto"])
     for difference in compare_messages(read_contract_messages(folder, version), theirs):
-        snippet = render_proto_change(difference, theirs, version)
-        drift.append(
-            Drift(
-                _kind_of_change(difference),
-                difference.kind,
-                difference.where,
-                difference.ours,
-                difference.theirs,
-                "the .proto",
-                snippet,
-            )
-        )
+        drift.append(_describe(difference, "the .proto", render_proto_change(difference, theirs, version)))
     return drift
 
 
@@ -92,11 +83,9 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def _describe(difference: Difference, edits: EditBuilder) -> Drift:
-    edit = edits.build(difference)
-    snippet = render_yaml(edit.nodes)
+def _describe(difference: Difference, file: str, snippet: str) -> Drift:
     ours, theirs = difference.ours, difference.theirs
-    return Drift(_kind_of_change(difference), difference.kind, difference.where, ours, theirs, edit.file, snippet)
+    return Drift(_kind_of_change(difference), difference.kind, difference.where, ours, theirs, file, snippet)
 
 
 def _kind_of_change(difference: Difference) -> str:

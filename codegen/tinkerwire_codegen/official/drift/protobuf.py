@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...contract.protobuf import FILE, describe_proto, load_proto, project_proto
-from ..comparison import Difference
+from ..comparison import Difference, compare_sets
 
 Json = dict[str, Any]
 
@@ -42,10 +42,7 @@ def compare_messages(ours: Json, theirs: Json) -> list[Difference]:
         *_compare_messages(ours["messages"], theirs["messages"]),
         *_compare_enums(ours["enums"], theirs["enums"]),
     ]
-    return sorted(
-        differences,
-        key=lambda difference: (difference.where, difference.kind, str(difference.ours), str(difference.theirs)),
-    )
+    return sorted(differences, key=Difference.sort_key)
 
 
 def render_proto_change(difference: Difference, theirs: Json, version: str) -> str:
@@ -74,13 +71,9 @@ def render_proto_change(difference: Difference, theirs: Json, version: str) -> s
 
 
 def _compare_messages(ours: Json, theirs: Json) -> Iterator[Difference]:
-    for name in sorted(ours.keys() | theirs.keys()):
-        if name not in theirs:
-            yield Difference(MESSAGE, "messages", name, None)
-        elif name not in ours:
-            yield Difference(MESSAGE, "messages", None, name)
-        else:
-            yield from _compare_fields(name, ours[name]["fields"], theirs[name]["fields"])
+    yield from compare_sets(MESSAGE, "messages", set(ours), set(theirs))
+    for name in ours.keys() & theirs.keys():
+        yield from _compare_fields(name, ours[name]["fields"], theirs[name]["fields"])
 
 
 def _compare_fields(owner: str, ours: Json, theirs: Json) -> Iterator[Difference]:
@@ -97,17 +90,13 @@ def _compare_fields(owner: str, ours: Json, theirs: Json) -> Iterator[Difference
 
 
 def _compare_enums(ours: Json, theirs: Json) -> Iterator[Difference]:
-    for name in sorted(ours.keys() | theirs.keys()):
-        if name not in theirs:
-            yield Difference(ENUM, "enums", name, None)
-        elif name not in ours:
-            yield Difference(ENUM, "enums", None, name)
-        else:
-            old, new = _values(ours[name]), _values(theirs[name])
-            for value in sorted(old.keys() | new.keys()):
-                if old.get(value) != new.get(value):
-                    lines = [f"{value} = {values[value]};" if value in values else None for values in (old, new)]
-                    yield Difference(VALUE, name, *lines)
+    yield from compare_sets(ENUM, "enums", set(ours), set(theirs))
+    for name in ours.keys() & theirs.keys():
+        old, new = _values(ours[name]), _values(theirs[name])
+        for value in old.keys() | new.keys():
+            if old.get(value) != new.get(value):
+                lines = [f"{value} = {values[value]};" if value in values else None for values in (old, new)]
+                yield Difference(VALUE, name, *lines)
 
 
 def _values(enum: Json) -> Json:
