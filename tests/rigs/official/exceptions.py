@@ -20,7 +20,35 @@ class Excuse:
 
 
 GUESSED = "results without a tag in one union: each side guesses, and the SDK never does, but knows what it asked for"
+UNTAGGED = "an object without its tag: the SDK takes the first member of the union that fits, we raise an error"
+TAGGED_FIELDS = ("event_info", "owner", "reason", "status", "statuses")
+
+
+def lacks_tag(value: Any, field: str = "") -> bool:
+    """Check whether a member of a union with a discriminator has no tag, at any depth."""
+    if isinstance(value, list):
+        return any(lacks_tag(item, field) for item in value)
+    if not isinstance(value, dict):
+        return False
+    is_untagged = field in TAGGED_FIELDS and "type" not in value
+    return is_untagged or any(lacks_tag(item, name) for name, item in value.items())
+
+
 EXCUSES = (
+    *(
+        Excuse("0.38.0", name, "theirs", lambda value: lacks_tag(value, "status"), UNTAGGED)
+        for name in (
+            *("BillingEventInfo", "ClientSessionFinishReason", "ClientSessionFinished", "SearchOwner", "SessionFailed"),
+            *("SessionFailedReason", "SessionStatus", "SessionStatusQuery"),
+        )
+    ),
+    *(
+        Excuse("0.38.0", name, "theirs", lacks_tag, UNTAGGED)
+        for name in (
+            *("BillingUsageEvent", "BillingUsageResponse"),
+            *("SessionSearchRequest", "SessionSearchResponse", "SessionSummary"),
+        )
+    ),
     *(
         Excuse(version, "FutureRetrieveResponse", direction, lambda _: True, GUESSED)
         for version in ("0.16.1", "0.38.0")
