@@ -177,7 +177,7 @@ INVALID_FLAGS: list[tuple[list[str], str]] = [
     (["--flag", "no_such_flag=1"], "--flag: .*no_such_flag"),
     (["--wire", "0.38.0", "--flag", "proto_compress_fwdbwd=7"], "--flag: .*proto_compress_fwdbwd"),
     (["--port", "x"], "--port: .*x"),
-    (["--port", "99999"], "--port: 99999"),
+    (["--port", "99999"], "--port: must be from 0 to 65535, got 99999"),
     (["--long-poll", "-1"], "--long-poll: .*-1"),
     (["--gap-wait", "inf"], "--gap-wait: .*inf"),
     (["--seed", "x"], "--seed: .*x"),

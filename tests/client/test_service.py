@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import tinkerwire as tw
-from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
+from support.clients import ADAM, PARAMS, PROMPT, Pending, datum, loop_threads, open_client, wait_until
 from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._connection import operation_runner
 from tinkerwire._futures.event_loop import LOOP
@@ -136,7 +136,7 @@ def test_pending_operations_end_with_a_clear_error(
     gate.release()
 
 
-def error_of(future: Any) -> tw.TinkerError | None:
+def error_of(future: Pending) -> tw.TinkerError | None:
     """Return the error of a future that has ended or is about to."""
     try:
         future.result(TEST_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The generated package by itself: models and stubs, httpx, and a server; no client."""
+"""Tests of the generated package without the client: models and stubs with httpx and a server."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from support.fixed_server import FixedServer
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.errors import APIStatusError, InternalServerError, NotFoundError
 from tinkerwire_generated.api import futures, runs, sampling, service, session
@@ -42,7 +43,7 @@ def sample(http: httpx.Client) -> SampleResponse:
     return found
 
 
-def test_sync_client_trains_and_samples(server: Any) -> None:
+def test_sync_client_trains_and_samples(server: FixedServer) -> None:
     """With httpx.Client: create a session, ask for a sample, fetch its future."""
     with httpx.Client(base_url=server.url, headers=KEY) as http:
         found = sample(http)
@@ -62,7 +63,7 @@ def test_sync_client_trains_and_samples(server: Any) -> None:
     assert all(sent["x-api-key"] == "tml-secret" for sent in server.headers)
 
 
-def test_async_client_trains_and_samples(server: Any) -> None:
+def test_async_client_trains_and_samples(server: FixedServer) -> None:
     """With httpx.AsyncClient, the same stubs."""
 
     async def run() -> Any:
@@ -75,7 +76,7 @@ def test_async_client_trains_and_samples(server: Any) -> None:
     assert asyncio.run(run()).sequences[0].logprobs == [-0.5, -0.25]
 
 
-def test_generated_package_works_without_the_client(server: Any) -> None:
+def test_generated_package_works_without_the_client(server: FixedServer) -> None:
     """It works in a process in which tinkerwire cannot be imported."""
     source = inspect.getsource(sys.modules[__name__])
     head = source[source.index("import httpx") : source.index("import pytest")]
@@ -101,14 +102,14 @@ except ImportError as error:
     assert run.stdout == "[3, 4]\ntinkerwire is blocked\n", run.stderr
 
 
-def test_path_prefix_of_the_base_url_is_kept(server: Any) -> None:
+def test_path_prefix_of_the_base_url_is_kept(server: FixedServer) -> None:
     """Base URLs may have a path of their own, as that of the Tinker service has."""
     with httpx.Client(base_url=server.url + "/services/prod") as http, pytest.raises(NotFoundError):
         service.healthz().send(http)
     assert server.requests == ["GET /services/prod/api/v1/healthz"]
 
 
-def test_slashes_reach_the_server_unescaped(server: Any) -> None:
+def test_slashes_reach_the_server_unescaped(server: FixedServer) -> None:
     """A checkpoint id keeps its slash on the way through httpx; 204 without a body is a success."""
     with httpx.Client(base_url=server.url) as http:
         assert runs.delete_checkpoint("run-1", "weights/0001").send(http) is None
@@ -122,7 +123,9 @@ def test_slashes_reach_the_server_unescaped(server: Any) -> None:
         (service.healthz(), InternalServerError, "out of order"),
     ],
 )
-def test_errors_contain_request_and_response(call: Any, kind: type[APIStatusError], words: str, server: Any) -> None:
+def test_errors_contain_request_and_response(
+    call: Any, kind: type[APIStatusError], words: str, server: FixedServer
+) -> None:
     """An error has the class of its status, shows method, address and the server's words, and no key."""
     with httpx.Client(base_url=server.url, headers=KEY) as http, pytest.raises(kind, match=words) as caught:
         call.send(http)

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from support.server_fixtures import BatchFactory, Caller, ServerFactory
+from support.server_fixtures import BatchFactory, Caller, Clock, ServerFactory
 from tinkerwire.local import RetentionPolicy
 
 KIB = 2**10
@@ -99,7 +99,7 @@ def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory
     assert _growth(train, 200, 500, sys.getallocatedblocks) < MAX_BLOCKS
 
 
-def test_ended_sessions_do_not_leak_memory(serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_sessions_do_not_leak_memory(serve: ServerFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expired sessions are removed in the end, with their models and samplers."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 100 * KIB)
     call = _without_contract_check(serve(retention=SMALL, clock=clock, session_ttl_s=60))
@@ -115,7 +115,9 @@ def test_ended_sessions_do_not_leak_memory(serve: ServerFactory, clock: Any, mon
     assert _growth(live, 100, 1000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
-def test_newest_expired_sessions_stay_listed(serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newest_expired_sessions_stay_listed(
+    serve: ServerFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The newest expired sessions return 410; an older one is 404."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 20 * KIB)
     call = serve(clock=clock, session_ttl_s=60)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.server_fixtures import BatchFactory, Caller, ServerFactory
+from support.server_fixtures import BatchFactory, Caller, Clock, ServerFactory
 from tinkerwire._server.engine import LoraModel
 from tinkerwire._server.handlers import HANDLERS
 from tinkerwire.local import RetentionPolicy
@@ -78,7 +78,7 @@ def test_unknown_future_is_404(call: Caller) -> None:
         assert call.post("retrieve_future", {"request_id": request_id}).status == 404
 
 
-def test_expired_result_is_410(serve: ServerFactory, clock: Any) -> None:
+def test_expired_result_is_410(serve: ServerFactory, clock: Clock) -> None:
     """An expired result is distinguished from an unknown one."""
     call = serve(clock=clock, retention=RetentionPolicy(seconds=60))
     request_id = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})

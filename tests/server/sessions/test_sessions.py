@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from support.server_fixtures import Caller, ServerFactory
+from support.server_fixtures import Caller, Clock, ServerFactory
 
 
 def test_session_lists_its_training_runs_and_samplers(call: Caller) -> None:
@@ -24,7 +22,7 @@ def test_sessions_are_listed_newest_first(call: Caller) -> None:
     assert page.body["sessions"] == [ids[1], ids[0]]
 
 
-def test_heartbeat_keeps_a_session_alive(serve: ServerFactory, clock: Any) -> None:
+def test_heartbeat_keeps_a_session_alive(serve: ServerFactory, clock: Clock) -> None:
     """Without a heartbeat the session expires with its models, and returns 410."""
     call = serve(clock=clock, session_ttl_s=60)
     session_id = call.create_session()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
-from typing import Any
 
 import orjson
 
-from support.server_fixtures import ServerFactory
+from support.server_fixtures import Clock, ServerFactory
 from tinkerwire._server.sessions.tokens import TOKEN_LIFETIME_S
 
 FLAGS = {"pjwt_auth_enabled": True}
 
 
-def test_token_is_valid_until_it_expires(serve: ServerFactory, clock: Any) -> None:
+def test_token_is_valid_until_it_expires(serve: ServerFactory, clock: Clock) -> None:
     """Only the key gets a token, only issued tokens are valid, and a 401 makes clients request a new one."""
     call = serve(wire_version="0.38.0", api_key="tml-k", client_config=FLAGS, clock=clock, session_ttl_s=None)
     assert call.post("auth/token", {}).status == 401

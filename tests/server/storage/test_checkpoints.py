@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
-from support.server_fixtures import Caller, ServerFactory
+from support.server_fixtures import Caller, Clock, ServerFactory
 from tinkerwire._server.storage import atomic_files, checkpoints
 
 NEWEST = "0.38.0"
@@ -155,7 +155,7 @@ def test_publish_ttl_and_delete_change_the_listing(call: Caller) -> None:
     assert listed() == []
 
 
-def test_expired_checkpoint_is_removed(serve: ServerFactory, clock: Any, tmp_path: Path) -> None:
+def test_expired_checkpoint_is_removed(serve: ServerFactory, clock: Clock, tmp_path: Path) -> None:
     """After its time to live it is neither listed nor loaded, and its files are deleted."""
     call = serve(clock=clock, folder=tmp_path)
     model_id = call.create_model()
