@@ -25,6 +25,7 @@ from .._futures.deadline import Deadline
 from .._futures.future import APIFuture
 from .._transport.backpressure import InFlightLimit, Traffic
 from .._transport.base import Transport
+from .._transport.poll_connections import poll_connections_of
 from .._usage import UsageCounter
 from .._wire.dialect import Dialect
 from .._wire.server_futures import DeferredResult, Submission
@@ -96,6 +97,7 @@ class Connection:
         self._error_observer: ErrorObserver | None = None
         self._abandon_build = abandon
         self.dialects = DialectResolver(self._fetch_config, dialect, base_url)
+        self.poll_connections = poll_connections_of(transport)
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.usage_counter = UsageCounter()
         self.known_models = KnownModels()

@@ -63,7 +63,7 @@ class BatchedPoller:
         self._cursor = self._acknowledged_cursor = 0
         self._has_new_waiter = asyncio.Event()
         self._polling: asyncio.Task[None] | None = None
-        self._disabled = False
+        self.is_disabled = False
         self._pause = FIRST_PAUSE_S
 
     @classmethod
@@ -78,7 +78,7 @@ class BatchedPoller:
 
     async def wait_until_finished(self, request_id: str) -> None:
         """Wait until a sample is finished, or until it must be polled separately."""
-        if self._disabled or request_id in self._early_completions:
+        if self.is_disabled or request_id in self._early_completions:
             self._early_completions.pop(request_id, None)
             return
         loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ class BatchedPoller:
 
     def mark_fetched(self, request_id: str) -> None:
         """Record that the client has the result or the error of a sample, or no longer waits for it."""
-        if self._with_ids and not self._disabled:
+        if self._with_ids and not self.is_disabled:
             self._fetched.add(request_id)
             self._ensure_polling()
 
@@ -108,7 +108,7 @@ class BatchedPoller:
 
     async def _poll_while_needed(self) -> None:
         try:
-            while not self._disabled:
+            while not self.is_disabled:
                 if self._waiters:
                     await self._poll_with_retries()
                 elif self._has_unacknowledged:
@@ -116,7 +116,7 @@ class BatchedPoller:
                 else:
                     return
         except asyncio.CancelledError:
-            if self._has_unacknowledged and not self._disabled:
+            if self._has_unacknowledged and not self.is_disabled:
                 await self._poll(0.0, ACK_TIMEOUT_S / 2)
             raise
         except TinkerError as error:
@@ -133,12 +133,12 @@ class BatchedPoller:
                 errors += 1
                 is_bad = isinstance(error, BadRequestError)
                 if not is_bad and not self._policy.should_retry(error, Loop.BATCHED_POLL):
-                    self._disabled = True
+                    self.is_disabled = True
                 max_retries = self._policy.find_rule(error, Loop.BATCHED_POLL).max_retries
-                if self._disabled or errors > (max_retries or MAX_BATCHED_POLL_RETRIES):
+                if self.is_disabled or errors > (max_retries or MAX_BATCHED_POLL_RETRIES):
                     text = "retrieve_futures: %s; each sample is polled separately"
                     self._connection.throttled_log.warn("retrieve_futures", text, error)
-                    self._disabled = self._disabled or is_bad
+                    self.is_disabled = self.is_disabled or is_bad
                     self._wake_all()
                     return
                 await asyncio.sleep(self._policy.delay_after(error, errors))

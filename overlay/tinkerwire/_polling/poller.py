@@ -40,6 +40,8 @@ POLL_TIMEOUT_S = 60.0
 MIN_HELD_S = 1.0
 """The server did not hold a poll that returns faster than this without a result: pause before the next poll."""
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.02, 1.0
+MAX_POLLS_PER_S = 1000
+"""More polls of samples that the server does not hold would leave too little time for new samples and results."""
 PROTOBUF_REJECTED_STATUSES = frozenset({406, 415})
 """Statuses of servers that give no result while the client accepts protobuf."""
 SESSION_FUTURES = frozenset({Traffic.TRAINING_FUTURES, Traffic.SAMPLING_FUTURES})
@@ -160,11 +162,13 @@ class Poller(Generic[T]):
         if isinstance(body, dict):
             self._record.queue_state = str(body.get("queue_state") or "active")
             self._record.reason = str(body.get("queue_state_reason") or "")
-        if time.monotonic() - sent_at >= MIN_HELD_S:
+        was_held = time.monotonic() - sent_at >= MIN_HELD_S
+        self._connection.poll_connections.observe(was_held=was_held)
+        if was_held:
             self._pause = FIRST_PAUSE_S
             return 0.0
         pause, self._pause = self._pause, min(self._pause * 2, MAX_PAUSE_S)
-        return pause
+        return max(pause, self._connection.poll_connections.reserved / MAX_POLLS_PER_S)
 
     async def _delay_after_status(self, response: WireResponse, body: Any) -> float:
         """Return the wait after an error response, or raise the error when waiting cannot help."""

@@ -19,6 +19,7 @@ from .._polling.pending_result import PendingResult
 from .._polling.poller import Poller
 from .._session.session import Session
 from .._transport.backpressure import InFlightLimit, Traffic
+from .._transport.poll_connections import PollConnections
 from .._usage import UsageCounter
 from .._wire.dialect import Dialect
 from .._wire.server_futures import ImmediateResult, Submission
@@ -80,7 +81,7 @@ class SampleRunner:
         encoded = self._connection.codec.encode(call, dialect, BACKPRESSURE_HEADERS)
         rejections = 0
         while True:
-            async with self.limit.slot() as slot:
+            async with self.limit.slot(self._reserved_polls()) as slot:
                 try:
                     submission = await self._connection.send(
                         encoded,
@@ -126,6 +127,12 @@ class SampleRunner:
         finally:
             if batched_poller is not None:
                 batched_poller.mark_fetched(submission.request_id)
+
+    def _reserved_polls(self) -> PollConnections | None:
+        """Return the connections of which the next sample reserves one; None if one request polls for all samples."""
+        if self._batched_poller is not None and not self._batched_poller.is_disabled:
+            return None
+        return self._connection.poll_connections
 
     def _choose_poller(self, request: SampleRequest, dialect: Dialect) -> None:
         """Before the first sample, choose between batched polling and a poll for each sample."""

@@ -10,6 +10,8 @@ from enum import Enum
 
 import attrs
 
+from .poll_connections import PollConnections, PollLimit, find_poll_limit
+
 
 class Traffic(Enum):
     """Kinds of requests; each has separate connections, so that they do not wait for each other."""
@@ -28,11 +30,18 @@ CONNECTIONS = {
     Traffic.TRAINING: 16,
     Traffic.TRAINING_FUTURES: 128,
     Traffic.SAMPLING: 64,
-    Traffic.SAMPLING_FUTURES: 256,
     Traffic.REST: 16,
     Traffic.TELEMETRY: 2,
 }
-"""Maximum connections of each class; further requests of the class wait for a free connection."""
+"""Maximum connections of each class; further requests of the class wait for a free connection.
+
+Polls of samples have as many connections as the machine allows.
+"""
+
+
+def find_sample_poll_limit() -> PollLimit:
+    """Return how many connections for polls of samples this process may open beside the others."""
+    return find_poll_limit(sum(CONNECTIONS.values()))
 
 
 @attrs.frozen(kw_only=True)
@@ -71,7 +80,7 @@ class InFlightLimit:
         self._max_sending = sending
         self._fast_growth_below = 0.0
         self._paused_until = 0.0
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[tuple[asyncio.Future[None], PollConnections | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -86,9 +95,13 @@ class InFlightLimit:
         )
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[Slot]:
-        """Hold an in-flight slot; call ``slot.sent()`` once the server has accepted the request."""
-        await self._acquire()
+    async def slot(self, polls: PollConnections | None = None) -> AsyncIterator[Slot]:
+        """Hold an in-flight slot; call ``slot.sent()`` once the server has accepted the request.
+
+        Args:
+            polls: the connections of which one is reserved for the polls of the operation; None if it needs none.
+        """
+        await self._acquire(polls)
         slot = Slot(self)
         try:
             yield slot
@@ -96,8 +109,7 @@ class InFlightLimit:
                 self._grow()
         finally:
             slot.sent()
-            self.in_flight -= 1
-            self._wake()
+            self._leave(polls)
 
     def push_back(self, seconds: float) -> None:
         """Start nothing for ``seconds``, and halve the window: the server is too busy."""
@@ -111,24 +123,30 @@ class InFlightLimit:
     def release_sending(self) -> None:
         """Count one request less among those that are being sent."""
         self._sending -= 1
-        self._wake()
+        self.wake()
 
-    async def _acquire(self) -> None:
+    async def _acquire(self, polls: PollConnections | None) -> None:
         """Wait for a slot."""
         turn = asyncio.get_running_loop().create_future()
-        self._queue.append(turn)
+        self._queue.append((turn, polls))
         self.waiting += 1
-        self._wake()
+        self.wake()
         try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                # It stays in the queue, where _wake skips it.
+                # It stays in the queue, where ``wake`` skips it.
                 self.waiting -= 1
             else:
-                self.in_flight -= 1
                 self.release_sending()
+                self._leave(polls)
             raise
+
+    def _leave(self, polls: PollConnections | None) -> None:
+        self.in_flight -= 1
+        if polls is not None:
+            polls.release()
+        self.wake()
 
     def _grow(self) -> None:
         step = 1.0 if self.window < self._fast_growth_below else 1 / self.window
@@ -138,21 +156,28 @@ class InFlightLimit:
         is_paused = asyncio.get_running_loop().time() < self._paused_until
         return self.in_flight < self.window and self._sending < self._max_sending and not is_paused
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let the next operations in as far as the limits allow."""
         while self._queue and self._is_open():
-            turn = self._queue.popleft()
+            turn, polls = self._queue[0]
             if not turn.done():
+                if polls is not None:
+                    if not polls.has_free:
+                        polls.add_queue(self)
+                        break
+                    polls.reserve()
                 self.waiting -= 1
                 self.in_flight += 1
                 self._sending += 1
                 turn.set_result(None)
+            self._queue.popleft()
         pause = self._paused_until - asyncio.get_running_loop().time()
         if self._queue and pause > 0 and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(pause, self._end_pause)
 
     def _end_pause(self) -> None:
         self._timer = None
-        self._wake()
+        self.wake()
 
 
 class Slot:

@@ -18,6 +18,7 @@ from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.errors import connection_error, timeout_error
+from tinkerwire._transport.poll_connections import PollConnections
 from tinkerwire_base.call import WireRequest, WireResponse
 
 log = logging.getLogger("tinkerwire")
@@ -38,6 +39,7 @@ class EmbeddedTransport:
     def __init__(self, server: EmbeddedServer, address: str = ADDRESS, leave: Callable[[], None] | None = None) -> None:
         self.server = server
         self._address = address
+        self.poll_connections = PollConnections(None)
         self._leave = None if leave is None else weakref.finalize(self, leave)
         if self._leave is not None:
             self._leave.atexit = False

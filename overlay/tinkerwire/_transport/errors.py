@@ -7,6 +7,7 @@ the request, and so the API key.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -18,6 +19,13 @@ from tinkerwire_base.errors import APIConnectionError, APITimeoutError, RequestI
 E = TypeVar("E", bound=APIConnectionError)
 CONNECT_TIMEOUT_S = 5.0
 """Time limit for looking up the name, connecting and the TLS handshake together."""
+HINTS = {
+    errno.EMFILE: "; this process has opened all files that it may open; raise the limit with ulimit -n, or set "
+    "RetryConfig(max_connections=...) for fewer samples in flight",
+    errno.EADDRNOTAVAIL: "; this machine has no free port for another connection; set "
+    "RetryConfig(max_connections=...) for fewer samples in flight",
+}
+"""Ways out, by the number of the system's error."""
 
 
 def describe_trust_store() -> str:
@@ -54,8 +62,10 @@ def connection_error(
 ) -> APIConnectionError:
     """Make the error for a request that got no response; its text names the cause."""
     message = f"{type(cause).__name__}: {_without_password(str(cause))}".removesuffix(": ")
+    system_error = _system_error(cause)
+    hint += HINTS.get(system_error.errno, "") if system_error and system_error.errno else ""
     error = _error(APIConnectionError, request, base_url, message + hint, may_have_been_sent=may_have_been_sent)
-    error.__cause__ = _system_error(cause) or ConnectionError(message)
+    error.__cause__ = system_error or ConnectionError(message)
     return error
 
 

@@ -1,0 +1,178 @@
+"""Server whose samples take time: holds polls, refuses to hold them, or offers batched polling.
+
+python -m tests.rigs.bench.waiting_server PORT held|fast|batched MIN_S MAX_S
+
+Each sample takes a time between MIN_S and MAX_S, drawn by a fixed seed. Its only token is the moment at which it was
+ready, in microseconds of the monotonic clock modulo 2**31; all processes of a machine share that clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import struct
+import sys
+import time
+from typing import Any
+
+HOLD_S = 45.0
+CLOCK_US = 2**31
+PROTOBUF = "application/x-protobuf"
+BATCHED_HOLD_S = 30.0
+FIXED: dict[bytes, Any] = {
+    b"create_session": {"type": "create_session", "session_id": "session-1"},
+    b"create_sampling_session": {
+        "type": "create_sampling_session",
+        "sampling_session_id": "session-1:sample:0",
+    },
+    b"session_heartbeat": {"type": "session_heartbeat"},
+    b"get_server_capabilities": {"supported_models": [{"model_name": "stub/model"}]},
+    b"telemetry": {"status": "accepted"},
+    b"healthz": {"status": "ok"},
+    b"session_dynamic_config": {},
+}
+NOT_FOUND = {"detail": "the server does not answer this path"}
+
+
+class Samples:
+    """The samples of the server, and the clients that wait for them."""
+
+    def __init__(self, mode: str, shortest_s: float, longest_s: float) -> None:
+        self.mode = mode
+        self._times = shortest_s, longest_s
+        self._random = random.Random(1)
+        self._ready_at: list[float] = []
+        self._finished: list[int] = []
+        self._polls: dict[int, list[asyncio.Future[None]]] = {}
+        self._batched: list[asyncio.Future[None]] = []
+
+    def add(self) -> str:
+        """Start a sample and return its id."""
+        number = len(self._ready_at)
+        duration = self._random.uniform(*self._times)
+        self._ready_at.append(time.monotonic() + duration)
+        asyncio.get_running_loop().call_later(duration, self._finish, number)
+        return f"s-{number}"
+
+    def _finish(self, number: int) -> None:
+        self._ready_at[number] = time.monotonic()
+        self._finished.append(number)
+        for waiter in (*self._polls.pop(number, ()), *self._batched):
+            if not waiter.done():
+                waiter.set_result(None)
+        self._batched.clear()
+
+    async def result(self, number: int) -> tuple[int, Any]:
+        """Return the status and body of a poll."""
+        if not self._is_finished(number) and self.mode == "held":
+            waiter = asyncio.get_running_loop().create_future()
+            self._polls.setdefault(number, []).append(waiter)
+            await asyncio.wait({waiter}, timeout=HOLD_S)
+        if not self._is_finished(number):
+            return 408, {"type": "try_again", "queue_state": "active"}
+        return 200, int(self._ready_at[number] * 1e6) % CLOCK_US
+
+    def _is_finished(self, number: int) -> bool:
+        return self._ready_at[number] <= time.monotonic()
+
+    async def completions(self, cursor: int, timeout: float | None) -> Any:
+        """Return the samples that finished after a cursor."""
+        if cursor == len(self._finished):
+            waiter = asyncio.get_running_loop().create_future()
+            self._batched.append(waiter)
+            await asyncio.wait({waiter}, timeout=BATCHED_HOLD_S if timeout is None else timeout)
+        found = [{"request_id": f"s-{n}", "state": "finished"} for n in self._finished[cursor:]]
+        return {"completions": found, "cursor": len(self._finished)}
+
+
+class Connection(asyncio.Protocol):
+    """One connection of HTTP/1.1; requests of a connection are answered in order."""
+
+    samples: Samples
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._buffer = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        """Answer a request once it is whole."""
+        self._buffer += data
+        head, separator, rest = self._buffer.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        length = 0
+        for line in head.split(b"\r\n")[1:]:
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+            elif name.lower() == b"transfer-encoding":
+                raise SystemExit("the server cannot read chunked requests")
+        if len(rest) < length:
+            return
+        self._buffer.clear()
+        path = bytes(head).split(b" ", 2)[1].partition(b"?")[0].removeprefix(b"/api/v1/").strip(b"/")
+        self._answer(path, bytes(rest), PROTOBUF.encode() in head)
+
+    def _answer(self, path: bytes, body: bytes, accepts_protobuf: bool) -> None:
+        if path == b"asample":
+            request_id = self.samples.add()
+            self._send(200, {"request_id": request_id, "sample_sequence_ids": [f"{request_id}-0"]})
+        elif path == b"retrieve_future":
+            number = int(json.loads(body)["request_id"].removeprefix("s-"))
+            self._spawn(self._send_result(number, accepts_protobuf))
+        elif path == b"retrieve_futures" and self.samples.mode == "batched":
+            request = json.loads(body)
+            self._spawn(self._send_completions(request.get("prev_cursor") or 0, request.get("timeout")))
+        elif path == b"client/config":
+            self._send(200, {"sample_use_retrieve_futures": self.samples.mode == "batched"})
+        elif path.startswith(b"samplers/"):
+            sampler = {"sampler_id": "session-1:sample:0", "base_model": "stub/model", "model_path": None}
+            self._send(200, sampler)
+        else:
+            self._send(200 if path in FIXED else 404, FIXED.get(path, NOT_FOUND))
+
+    def _spawn(self, coroutine: Any) -> None:
+        # The transport keeps the task alive as long as the connection is open.
+        self._task = asyncio.ensure_future(coroutine)
+
+    async def _send_result(self, number: int, accepts_protobuf: bool) -> None:
+        status, result = await self.samples.result(number)
+        if status != 200:
+            self._send(status, result)
+        elif accepts_protobuf:
+            # SampleResponse.sequences = [SampledSequence(stop_reason=1, tokens=..., logprobs=[-0.5])]
+            sequence = b"\x08\x01\x12\x04" + struct.pack("<i", result) + b"\x1a\x04" + struct.pack("<f", -0.5)
+            self._send_content(200, b"\x0a" + bytes([len(sequence)]) + sequence, PROTOBUF)
+        else:
+            sequence_json = {"stop_reason": "stop", "tokens": [result], "logprobs": [-0.5]}
+            self._send(200, {"type": "sample", "sequences": [sequence_json]})
+
+    async def _send_completions(self, cursor: int, timeout: float | None) -> None:
+        self._send(200, await self.samples.completions(cursor, timeout))
+
+    def _send(self, status: int, body: Any) -> None:
+        self._send_content(status, json.dumps(body).encode(), "application/json")
+
+    def _send_content(self, status: int, content: bytes, kind: str) -> None:
+        head = f"HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {len(content)}\r\n\r\n"
+        self._transport.write(head.encode() + content)
+
+
+async def serve(port: int, samples: Samples) -> None:
+    """Serve until the process ends."""
+    Connection.samples = samples
+    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", port, backlog=4096)
+    await server.serve_forever()
+
+
+def main() -> None:
+    """Serve on the port of the command line."""
+    port, mode, shortest, longest = sys.argv[1:]
+    asyncio.run(serve(int(port), Samples(mode, float(shortest), float(longest))))
+
+
+if __name__ == "__main__":
+    main()
