@@ -102,7 +102,7 @@ def test_idle_models_have_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda c: tw.ServiceClient(base_url="local", on_wait=5), "on_wait: expected a function"),
         (lambda c: tw.ServiceClient(base_url="local", transport=5), "transport: expected an object with an async send"),
         (lambda c: tw.ServiceClient(base_url="local", project_id=1.5), "project_id: expected a str, got 1.5"),
-        (lambda c: tw.ServiceClient(base_url="local", default_headers_overrides={1: "x"}), "expected names as str"),
+        (lambda c: tw.ServiceClient(base_url="local", default_headers_overrides={1: "x"}), "expected names of type"),
         (lambda c: tw.RetryConfig(max_attempts=None), "RetryConfig.max_attempts"),
         (lambda c: c.create_sampling_client(base_model="m", retry_config=5), "retry_config: expected RetryConfig"),
         (lambda c: c.create_lora_training_client("m", user_metadata=5), "user_metadata: expected Mapping, got int"),

@@ -211,7 +211,7 @@ def test_retry_settings_are_a_dataclass() -> None:
     [
         ({"enable_stuck_detection": "no"}, "RetryConfig.enable_stuck_detection"),
         ({"retryable_exceptions": [TimeoutError]}, "RetryConfig.retryable_exceptions: expected a tuple"),
-        ({"retryable_exceptions": (TimeoutError, "x")}, "RetryConfig.retryable_exceptions: 'x' is not an exception"),
+        ({"retryable_exceptions": (TimeoutError, "x")}, "RetryConfig.retryable_exceptions: expected exception classes"),
     ],
 )
 def test_wrong_official_retry_settings_are_refused(wrong: dict[str, Any], told: str) -> None:
