@@ -29,6 +29,7 @@ from .._connection.session_loss import names_missing_thing
 from .._futures.deadline import deadline_error, is_deadline_passed, remaining_s
 from .._futures.operation_record import current_operation
 from .._transport.backpressure import Traffic
+from .._wire.codec import load_decoder
 from .._wire.server_futures import DeferredResult, ImmediateResult
 from .pending_result import PendingResult
 from .result_reader import is_final, parse_body, read_result
@@ -111,6 +112,11 @@ class Poller(Generic[T]):
     async def _poll_until_final(self) -> T:
         iteration = 0
         session_state = self._connection.session_state
+        dialect = await self._connection.dialect()
+        result_type = self._pending.result_type or object
+        if PROTOBUF in dialect.accept(result_type):
+            # Before the first result is ready, as the results after it would wait.
+            load_decoder(result_type)
         if self._ready is not None:
             await self._ready(self._pending.request_id)
         while True:

@@ -95,3 +95,13 @@ def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:
         content = zstandard.ZstdCompressor().compress(content)
         headers["content-encoding"] = "zstd"
     return attrs.evolve(request, headers=headers, content=content)
+
+
+def load_decoder(result_type: type) -> None:
+    """Load the protobuf message of a type of results, which takes a tenth of a second once."""
+    from tinkerwire_generated.protobuf import message_class  # noqa: PLC0415
+
+    from . import protobuf  # noqa: F401, PLC0415
+
+    if is_decodable(result_type):
+        message_class(result_type.__name__)
