@@ -44,7 +44,7 @@ DELAYS = {
     "408 at once 1,000": ("fast", 1_000),
     "batched polling 1,000": ("batched", 1_000),
 }
-"""How the server polls, and the number of samples in flight, of which each takes 5 to 10 s."""
+"""The kind of polling and the number of samples in flight; each sample takes 5 to 10 s."""
 SHORTEST_S, LONGEST_S = 5, 10
 MAX_RATIO = 1.0
 Figures = dict[str, dict[str, list[float]]]  # case, client
