@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from support.instances import PREFIX, Instances
+from tinkerwire._wire.contract_rules import contract_rules
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.conversion.versioning import is_marked_protobuf_only, project, union_document
 from tinkerwire_base.errors import DialectError
 from tinkerwire_codegen.contract.bundle import load
@@ -51,16 +51,7 @@ few = settings(
 
 
 def converter(version: str) -> Converter:
-    return Converter(
-        VersionRules(
-            min_version=version,
-            fields=FIELD_VERSIONS,
-            types=TYPE_VERSIONS,
-            required=REQUIRED_VERSIONS,
-            values=VALUE_VERSIONS,
-            scalar_types=SCALAR_TYPE_VERSIONS,
-        )
-    )
+    return Converter(contract_rules(version, version, f"wire {version}"))
 
 
 TABLES: list[Any] = [FIELD_VERSIONS, REQUIRED_VERSIONS, TYPE_VERSIONS, VALUE_VERSIONS, SCALAR_TYPE_VERSIONS]

@@ -41,6 +41,11 @@ from .sender import OnRetry, Sender, SendOptions
 from .session_state import SessionState
 from .throttled_log import ThrottledLog
 
+T = TypeVar("T")
+REQUEST_TIMEOUT_S = 60.0
+FetchResult: TypeAlias = Callable[["Connection", DeferredResult, Traffic, RetryConfig], Coroutine[Any, Any, Any]]
+Abandon: TypeAlias = Callable[["Connection", BuildRequest], Coroutine[Any, Any, None]]
+
 
 @attrs.define
 class KnownModels:
@@ -50,12 +55,6 @@ class KnownModels:
     """Base models by the id of the models that this connection created from them."""
     context_lengths: dict[str, int] = attrs.field(factory=dict)
     """Maximum tokens of prompt and sample together by base model, from the server's capabilities."""
-
-
-T = TypeVar("T")
-REQUEST_TIMEOUT_S = 60.0
-FetchResult: TypeAlias = Callable[["Connection", DeferredResult, Traffic, RetryConfig], Coroutine[Any, Any, Any]]
-Abandon: TypeAlias = Callable[["Connection", BuildRequest], Coroutine[Any, Any, None]]
 
 
 class ErrorObserver(Protocol):

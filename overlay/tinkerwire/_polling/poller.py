@@ -169,12 +169,16 @@ class Poller(Generic[T]):
             self._record.queue_state = str(body.get("queue_state") or "active")
             self._record.reason = str(body.get("queue_state_reason") or "")
         was_held = time.monotonic() - sent_at >= MIN_HELD_S
-        self._connection.poll_connections.observe(was_held=was_held)
+        min_pause = 0.0
+        if self._pending.traffic is Traffic.SAMPLING_FUTURES:
+            sample_polls = self._connection.poll_connections
+            sample_polls.observe(was_held=was_held)
+            min_pause = sample_polls.reserved / MAX_POLLS_PER_S
         if was_held:
             self._pause = FIRST_PAUSE_S
             return 0.0
         pause, self._pause = self._pause, min(self._pause * 2, MAX_PAUSE_S)
-        return max(pause, self._connection.poll_connections.reserved / MAX_POLLS_PER_S)
+        return max(pause, min_pause)
 
     async def _delay_after_status(self, response: WireResponse, body: Any) -> float:
         """Return the wait after an error response, or raise the error when waiting cannot help."""

@@ -12,6 +12,8 @@ from tinkerwire_generated.models import EncodedTextChunk, ModelInput, SampleRequ
 
 from .._usage import exact_length
 
+BAD_REQUEST = 400
+
 
 class SampleOptions(TypedDict, total=False):
     """Fields of a sample request beside the prompt, the number of samples, and the sampling parameters."""
@@ -90,9 +92,6 @@ def _validate_targets(targets: TensorData, tokens: int | None) -> None:
         )
 
 
-BAD_REQUEST = 400
-
-
 def check_context_length(prompt: ModelInput, max_tokens: int | None, context_length: int) -> None:
     """Refuse a prompt that does not fit into the context together with ``max_tokens`` more tokens.
 
@@ -112,7 +111,7 @@ def check_context_length(prompt: ModelInput, max_tokens: int | None, context_len
         f"prompt and max_tokens must fit into the model's context of {context_length} tokens, got a prompt of "
         f"{prompt_tokens} tokens and max_tokens={max_tokens}; {way_out}"
     )
-    # The response of a server that checks for itself; none was asked.
+    # The same response as that of a server that checks; this request is not sent.
     response = ResponseInfo(status_code=BAD_REQUEST, text=message)
     raise ContextLengthError(
         message, response, prompt_tokens=prompt_tokens, max_tokens=max_tokens, context_length=context_length

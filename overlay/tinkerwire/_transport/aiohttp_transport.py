@@ -17,7 +17,7 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, APIError
 
 from .._futures.event_loop import LOOP
-from .backpressure import CONNECTIONS, Traffic, find_sample_poll_limit
+from .backpressure import Traffic, count_connections
 from .base import connection_slot, remaining_seconds
 from .errors import (
     CONNECT_TIMEOUT_S,
@@ -61,8 +61,8 @@ class AiohttpTransport:
         self._proxy = environment_proxy(base_url)
         self._trusted: ssl.SSLContext | None = None
         self._pools: dict[Traffic, _Pool] = {}
-        self._sample_polls = find_sample_poll_limit()
-        self.poll_connections = PollConnections(self._sample_polls)
+        sample_polls, self._max_connections = count_connections()
+        self.poll_connections = PollConnections(sample_polls)
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """See :class:`Transport`."""
@@ -130,9 +130,7 @@ class AiohttpTransport:
         "".encode("idna")
         if not self._pools:
             weakref.finalize(self, _close_at_exit, self._pools, asyncio.get_running_loop(), os.getpid())
-        pool = self._pools[traffic] = _Pool(
-            session, asyncio.Semaphore(CONNECTIONS.get(traffic, self._sample_polls.number))
-        )
+        pool = self._pools[traffic] = _Pool(session, asyncio.Semaphore(self._max_connections[traffic]))
         return pool
 
     def _trust(self) -> ssl.SSLContext | bool:

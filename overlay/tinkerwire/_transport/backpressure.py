@@ -28,20 +28,24 @@ class Traffic(Enum):
 CONNECTIONS = {
     Traffic.SESSION: 4,
     Traffic.TRAINING: 16,
-    Traffic.TRAINING_FUTURES: 128,
     Traffic.SAMPLING: 64,
     Traffic.REST: 16,
     Traffic.TELEMETRY: 2,
 }
 """Maximum connections of each class; further requests of the class wait for a free connection.
 
-Polls of samples have as many connections as the machine allows.
+Polls have as many connections as the machine allows, see :func:`count_connections`.
 """
+TRAINING_SHARE = 4
+"""One in so many connections for polls is for results of training; the others are for samples."""
 
 
-def find_sample_poll_limit() -> PollLimit:
-    """Return how many connections for polls of samples this process may open beside the others."""
-    return find_poll_limit(sum(CONNECTIONS.values()))
+def count_connections() -> tuple[PollLimit, dict[Traffic, int]]:
+    """Return the limit of connections for polls of samples, and the maximum connections of all classes."""
+    polls = find_poll_limit(sum(CONNECTIONS.values()))
+    training = polls.number // TRAINING_SHARE
+    samples = attrs.evolve(polls, number=polls.number - training)
+    return samples, CONNECTIONS | {Traffic.TRAINING_FUTURES: training, Traffic.SAMPLING_FUTURES: samples.number}
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,7 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, APIError
 
 from .._futures.timeout import wait_for
-from .backpressure import CONNECTIONS, Traffic, find_sample_poll_limit
+from .backpressure import Traffic, count_connections
 from .base import connection_slot, remaining_seconds
 from .errors import CONNECT_TIMEOUT_S, connect_timeout_error, connection_error, timeout_error
 from .poll_connections import PollConnections
@@ -29,10 +29,9 @@ class HttpxTransport:
     def __init__(self, client: httpx.AsyncClient, base_url: str) -> None:
         self._client = client
         self._base_url = base_url
-        sample_polls = find_sample_poll_limit()
+        sample_polls, max_connections = count_connections()
         self.poll_connections = PollConnections(sample_polls)
-        numbers = CONNECTIONS | {Traffic.SAMPLING_FUTURES: sample_polls.number}
-        self._free = {traffic: asyncio.Semaphore(number) for traffic, number in numbers.items()}
+        self._free = {traffic: asyncio.Semaphore(number) for traffic, number in max_connections.items()}
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """See :class:`Transport`."""

@@ -20,6 +20,7 @@ DEFAULT_PORTS = 16_384
 """Ephemeral ports of most systems; Linux names its own range."""
 PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 MIN_POLLS = 16
+"""Connections for polls even where the limits leave fewer; an error then names the limit."""
 
 
 @attrs.frozen
@@ -28,6 +29,7 @@ class PollLimit:
 
     number: int
     reason: str
+    """Clause that names the limit of the machine."""
 
 
 class Wakeable(Protocol):

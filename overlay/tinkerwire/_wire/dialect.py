@@ -28,7 +28,7 @@ from tinkerwire_generated.constants import PROTOBUF_OPERATIONS
 from tinkerwire_generated.models import ClientConfigResponse
 
 from .._futures.logger import log
-from .version_rules import contract_rules
+from .contract_rules import contract_rules
 
 BATCH_OPERATIONS = frozenset(PROTOBUF_OPERATIONS)
 """Operations whose requests may be protobuf; all of them send the same message."""

@@ -9,7 +9,7 @@ from tinkerwire_base.conversion.versioning import VersionRange
 from tinkerwire_generated.availability import NEWEST
 from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_FIELDS, MESSAGE_VERSIONS, message_class
 
-from .version_rules import protobuf_rules
+from .contract_rules import protobuf_rules
 
 
 def parsed(name: str, data: bytes) -> Any:

@@ -11,18 +11,12 @@ import numpy as np
 import orjson
 import pytest
 
+from tinkerwire._wire.contract_rules import contract_rules
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.errors import DialectError
 from tinkerwire_base.unset import UNSET
 from tinkerwire_generated import models
-from tinkerwire_generated.availability import (
-    FIELD_VERSIONS,
-    REQUIRED_VERSIONS,
-    SCALAR_TYPE_VERSIONS,
-    TYPE_VERSIONS,
-    VALUE_VERSIONS,
-)
 
 m: Any = models
 PROMPT = m.ModelInput.from_ints([1, 2])
@@ -31,16 +25,7 @@ ANY = Converter()
 
 
 def at(version: str) -> Converter:
-    return Converter(
-        VersionRules(
-            min_version=version,
-            fields=FIELD_VERSIONS,
-            types=TYPE_VERSIONS,
-            required=REQUIRED_VERSIONS,
-            values=VALUE_VERSIONS,
-            scalar_types=SCALAR_TYPE_VERSIONS,
-        )
-    )
+    return Converter(contract_rules(version, version, f"wire {version}"))
 
 
 def sent(model: Any, version: str = "0.16.1") -> Any:

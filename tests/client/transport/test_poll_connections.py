@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import virtual_time
-from support.clients import PARAMS, PROMPT, open_client
-from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
+from support.clients import ADAM, PARAMS, PROMPT, open_client
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._transport import poll_connections
 from tinkerwire._transport.backpressure import InFlightLimit
 from tinkerwire._transport.errors import connection_error
@@ -23,6 +23,7 @@ from tinkerwire._transport.poll_connections import PollConnections, PollLimit, f
 from tinkerwire_base.call import WireRequest
 
 HELD_SAMPLES = 300
+HELD_STEPS = 200
 LIMITED_FILES = 400
 
 
@@ -44,6 +45,37 @@ def test_finished_samples_do_not_wait_for_unfinished_ones(server: ScriptedServer
         gate.release()
         for future in futures:
             future.result(TEST_TIMEOUT_S)
+
+
+def test_polls_of_training_do_not_wait_for_each_other(server: ScriptedServer) -> None:
+    """With hundreds of polls for steps held, the result of the last step arrives at once."""
+    gate = Gate()
+    polled: list[str] = []
+
+    def poll(request: RecordedRequest) -> ScriptedResponse:
+        polled.append(request.body["request_id"])
+        response = server.healthy_response(request)
+        return response if len(set(polled)) == HELD_STEPS else ScriptedResponse(response.body, gate=gate)
+
+    server.on_poll("OptimStep", poll)
+    with open_client(server.url) as client:
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+        futures = [training.optim_step(ADAM) for _ in range(HELD_STEPS)]
+        server.wait_for(lambda: sum(future.done() for future in futures) == 1, "the finished step")
+        gate.release()
+        for future in futures:
+            future.result(TEST_TIMEOUT_S)
+
+
+def test_samples_in_flight_do_not_slow_polls_of_training(server: ScriptedServer) -> None:
+    """Steps keep their own pauses between polls, and do not show whether the server holds polls of samples."""
+    server.on_poll("OptimStep", in_order(*[ScriptedResponse(status=408)] * 3, server.healthy_response))
+    with open_client(server.url) as client:
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+        sample_polls = client._connection.poll_connections
+        sample_polls.reserved = 10**9
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+        assert sample_polls.are_held
 
 
 PROGRAM = """

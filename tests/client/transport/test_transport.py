@@ -14,7 +14,7 @@ import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from support.transports import KINDS, REQUEST, send
-from tinkerwire._transport import aiohttp_transport
+from tinkerwire._transport import backpressure
 from tinkerwire._transport.aiohttp_transport import AiohttpTransport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.base import Transport
@@ -61,7 +61,7 @@ def test_wait_for_connection_does_not_count_for_timeout(
     server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fifty requests that share two connections do not time out."""
-    monkeypatch.setitem(aiohttp_transport.CONNECTIONS, Traffic.REST, 2)
+    monkeypatch.setitem(backpressure.CONNECTIONS, Traffic.REST, 2)
     monotonic = time.monotonic
     # Each takes a second of a clock that counts them.
     monkeypatch.setattr(time, "monotonic", lambda: monotonic() + len(server.requests))

@@ -21,18 +21,11 @@ from tests.rigs.official.oracle import Oracle
 
 from support.drawing import examples
 from support.instances import PREFIX, Instances
+from tinkerwire._wire.contract_rules import contract_rules
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.conversion.versioning import project
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
-from tinkerwire_generated.availability import (
-    FIELD_VERSIONS,
-    REQUIRED_VERSIONS,
-    SCALAR_TYPE_VERSIONS,
-    TYPE_VERSIONS,
-    VALUE_VERSIONS,
-)
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -48,19 +41,7 @@ FACTS: dict[str, Json] = {v: json.loads((ROOT / "tests" / "facts" / f"{v}.json")
 AT = {version: Instances(project(CONTRACT, version)) for version in VERSIONS}
 NARROW = {version: Instances(narrow(project(CONTRACT, version))) for version in VERSIONS}
 OURS = {v: {schema.get("x-sdk-name", name): name for name, schema in AT[v].schemas.items()} for v in VERSIONS}
-CONVERTERS = {
-    version: Converter(
-        VersionRules(
-            min_version=version,
-            fields=FIELD_VERSIONS,
-            types=TYPE_VERSIONS,
-            required=REQUIRED_VERSIONS,
-            values=VALUE_VERSIONS,
-            scalar_types=SCALAR_TYPE_VERSIONS,
-        )
-    )
-    for version in VERSIONS
-}
+CONVERTERS = {version: Converter(contract_rules(version, version, f"wire {version}")) for version in VERSIONS}
 TYPES = [(v, name) for v in VERSIONS for name in sorted(FACTS[v]["types"]) if (v, name) not in NOT_COVERED]
 
 
