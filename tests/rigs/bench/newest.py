@@ -14,13 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.rigs.bench.run import OURS, THEIRS
+from tests.rigs.bench.stub import is_answering
 from tests.rigs.official.process import ServerProcess, free_port
 from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.official.venv import official_python
@@ -90,16 +90,8 @@ def _waiting_server(mode: str) -> Iterator[str]:
     url = f"http://127.0.0.1:{(port := free_port())}"
     command = [sys.executable, str(FOLDER / "waiting_server.py"), str(port), mode, str(SHORTEST_S), str(LONGEST_S)]
     with tempfile.TemporaryDirectory() as folder, ServerProcess(command, log=Path(folder, "log.txt")) as server:
-        server.wait_until("answering", lambda: _answers(url), timeout_s=20)
+        server.wait_until("answering", lambda: is_answering(url), timeout_s=20)
         yield url
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/healthz", timeout=2) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False
 
 
 def report(values: Figures, delays: Figures, rounds: dict[str, int]) -> str:

@@ -38,7 +38,7 @@ def stub_server() -> Iterator[str]:
         url = f"http://127.0.0.1:{port}"
         command = [nginx, "-p", name, "-e", "stderr", "-c", str(folder / "nginx.conf")]
         with ServerProcess(command, log=folder / "log.txt") as server:
-            server.wait_until("answering", lambda: _answers(url), timeout_s=10)
+            server.wait_until("answering", lambda: is_answering(url), timeout_s=10)
             yield url
 
 
@@ -64,7 +64,8 @@ def _float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-def _answers(url: str) -> bool:
+def is_answering(url: str) -> bool:
+    """Return whether a server of the bench answers its health check."""
     try:
         with urllib.request.urlopen(f"{url}/healthz", timeout=2) as answer:
             return bool(answer.status == 200)
