@@ -97,12 +97,14 @@ def test_failed_custom_loss_fails_queued_operations(
     server: ScriptedServer, training: tw.TrainingClient, stage: str
 ) -> None:
     """A rejected pass, and a cancellation during the function, leave no gradients either."""
-    go_on = threading.Event()
+    is_running, go_on = threading.Event(), threading.Event()
 
     def waiting(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        is_running.set()
         go_on.wait(TEST_TIMEOUT_S)
         return squares(data, logprobs)
 
+    server.on_poll("Forward", lambda _: ScriptedResponse(OUTPUT))
     rejected = ScriptedResponse({"detail": "too long"}, status=422)
     if stage == "forward":
         server.rules["forward"] = lambda _: rejected
@@ -111,13 +113,14 @@ def test_failed_custom_loss_fails_queued_operations(
     custom = training.forward_backward_custom([datum()], waiting, arrays="numpy")
     queued = training.optim_step(ADAM)
     if stage == "cancelled":
-        wait_until(lambda: bool(server.named("retrieve_future")), "the forward pass is under way")
+        assert is_running.wait(TEST_TIMEOUT_S)
         custom.cancel()
     go_on.set()
     with pytest.raises(tw.PrecedingOperationError):
         queued.result(TEST_TIMEOUT_S)
     with pytest.raises(tw.TinkerError):
         custom.result(TEST_TIMEOUT_S)
+    assert is_running.is_set() == (stage != "forward")
     training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 1
 
@@ -132,7 +135,7 @@ def test_training_continues_after_a_cancelled_custom_loss(server: ScriptedServer
 
     server.on_poll("Forward", lambda _: ScriptedResponse(OUTPUT))
     custom = training.forward_backward_custom([datum()], waiting, arrays="numpy")
-    wait_until(lambda: bool(server.named("retrieve_future")), "the forward pass is under way")
+    wait_until(lambda: bool(server.polls("Forward")), "the forward pass is under way")
     assert custom.cancel()
     go_on.set()
     wait_until(lambda: training.optim_step(ADAM).exception(TEST_TIMEOUT_S) is None, "training continues")
