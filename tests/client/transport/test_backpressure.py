@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -225,6 +226,20 @@ def promptness(server: ScriptedServer, load: int) -> dict[str, float]:
     return took
 
 
+@pytest.fixture
+def many_open_files() -> Iterator[None]:
+    """Let this process open as many files as the system allows it; the test has both ends of each connection."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 4 * MANY:
+        pytest.skip(f"needs {4 * MANY} open files, the hard limit of this process is {hard}")
+    if soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4 * MANY), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_open_files")
 def test_thousands_of_samples_delay_no_other_traffic(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 2,000 hanging samples in flight, heartbeat, training, REST, a new sampler and close succeed."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.2)

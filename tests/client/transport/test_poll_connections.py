@@ -7,12 +7,15 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tinkerwire as tw
 from support import virtual_time
 from support.clients import ADAM, PARAMS, PROMPT, open_client
 from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
@@ -22,46 +25,38 @@ from tinkerwire._transport.errors import connection_error
 from tinkerwire._transport.poll_connections import PollConnections, PollLimit, find_poll_limit, poll_connections_of
 from tinkerwire_base.call import WireRequest
 
-HELD_SAMPLES = 300
-HELD_STEPS = 200
 LIMITED_FILES = 400
 
 
-def test_finished_samples_do_not_wait_for_unfinished_ones(server: ScriptedServer) -> None:
-    """With hundreds of polls held, the result of the sample that finishes last arrives at once."""
+def start_samples(client: tw.ServiceClient, number: int) -> list[tw.APIFuture[Any]]:
+    """Start samples and return their futures."""
+    sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
+    return [sampling.sample(PROMPT, 1, PARAMS) for _ in range(number)]
+
+
+def start_steps(client: tw.ServiceClient, number: int) -> list[tw.APIFuture[Any]]:
+    """Start optimizer steps and return their futures."""
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    return [training.optim_step(ADAM) for _ in range(number)]
+
+
+@pytest.mark.parametrize(("kind", "number", "start"), [("Sample", 300, start_samples), ("OptimStep", 150, start_steps)])
+def test_finished_operations_do_not_wait_for_unfinished_ones(
+    server: ScriptedServer, kind: str, number: int, start: Callable[[tw.ServiceClient, int], list[tw.APIFuture[Any]]]
+) -> None:
+    """With hundreds of polls held, the result of the operation that is polled last arrives at once."""
     gate = Gate()
     polled: list[str] = []
 
     def poll(request: RecordedRequest) -> ScriptedResponse:
         polled.append(request.body["request_id"])
         response = server.healthy_response(request)
-        return response if len(set(polled)) == HELD_SAMPLES else ScriptedResponse(response.body, gate=gate)
+        return response if len(set(polled)) == number else ScriptedResponse(response.body, gate=gate)
 
-    server.on_poll("Sample", poll)
+    server.on_poll(kind, poll)
     with open_client(server.url) as client:
-        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
-        futures = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(HELD_SAMPLES)]
-        server.wait_for(lambda: sum(future.done() for future in futures) == 1, "the finished sample")
-        gate.release()
-        for future in futures:
-            future.result(TEST_TIMEOUT_S)
-
-
-def test_polls_of_training_do_not_wait_for_each_other(server: ScriptedServer) -> None:
-    """With hundreds of polls for steps held, the result of the last step arrives at once."""
-    gate = Gate()
-    polled: list[str] = []
-
-    def poll(request: RecordedRequest) -> ScriptedResponse:
-        polled.append(request.body["request_id"])
-        response = server.healthy_response(request)
-        return response if len(set(polled)) == HELD_STEPS else ScriptedResponse(response.body, gate=gate)
-
-    server.on_poll("OptimStep", poll)
-    with open_client(server.url) as client:
-        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
-        futures = [training.optim_step(ADAM) for _ in range(HELD_STEPS)]
-        server.wait_for(lambda: sum(future.done() for future in futures) == 1, "the finished step")
+        futures = start(client, number)
+        server.wait_for(lambda: sum(future.done() for future in futures) == 1, "the finished operation")
         gate.release()
         for future in futures:
             future.result(TEST_TIMEOUT_S)

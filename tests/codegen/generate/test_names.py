@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.generated_package import run_python
 from tinkerwire_codegen.cli import main
 
 SCHEMA = Path(__file__).parents[3] / "schema"
@@ -134,16 +134,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_difficult_names_work_from_end_to_end(package: Path) -> None:
     """Only Python names of fields change; recursive and mixed types convert, and texts stay as they are."""
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM],
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)]), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    output = run.stdout.splitlines()
+    output = run_python(PROGRAM, package).splitlines()
     keys = ["Any", "None", "_private", "dict", "extra_fields", "field", "field_validator", "float", "int", "list"]
     assert output[0] == str([*keys, "matches", "self", "str"])
     assert output[1] == "/api/v1/odd/a%2Fb/c/d (('import', 'x'),)"
