@@ -141,16 +141,15 @@ class Call(Generic[T]):
 
     def parse(self, response: WireResponse, converter: Converter, url: str = "") -> T:
         """Return the result of a response, or raise its APIStatusError or APIResponseValidationError."""
-        request = RequestInfo(method=self.operation.method, url=_without_user(url) or self.operation.path)
-        info = response_info(response)
         if not self.operation.is_result(response.status):
-            raise error_of(request, info)
+            raise error_of(self._request_info(url), response_info(response))
         kind = self.operation.result_type(response.status)
         value: Any = None
         if kind is not None:
             try:
                 value = converter.decode(response.content, kind)
             except ValueError as error:
+                request, info = self._request_info(url), response_info(response)
                 if response.status >= 300:
                     raise error_of(request, info) from None
                 raise APIResponseValidationError(
@@ -162,6 +161,9 @@ class Call(Generic[T]):
                 ) from None
         result: T = value
         return result
+
+    def _request_info(self, url: str) -> RequestInfo:
+        return RequestInfo(method=self.operation.method, url=_without_user(url) or self.operation.path)
 
     def send(self, client: httpx.Client, converter: Converter | None = None) -> T:
         """Send the call through an ``httpx.Client`` with a base URL and return the result.

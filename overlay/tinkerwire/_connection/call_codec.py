@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -36,13 +37,15 @@ class CallCodec:
         self._base_url = base_url
         self._headers = headers
         self._dialects = dialects
+        self._key_prefix = f"tinkerwire-{uuid.uuid4()}"
+        self._key_numbers = itertools.count(1)
 
     def encode(self, call: Call[Any], dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS) -> WireRequest:
         """Encode a call in a dialect, with a new idempotency key and all headers except for the credential."""
         request = codec.encode(call, dialect)
         merged = {**self._headers, **request.headers, **headers}
         if request.method != "GET":
-            merged["x-idempotency-key"] = f"tinkerwire-{uuid.uuid4()}"
+            merged["x-idempotency-key"] = f"{self._key_prefix}-{next(self._key_numbers)}"
         return attrs.evolve(request, headers=merged)
 
     def reader(self, call: Call[T], request: WireRequest) -> Callable[[WireResponse], T]:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-import attrs
-
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import ClientClosedError, TinkerError
 
@@ -91,18 +89,18 @@ class Exchanger:
         timeout_s = min(timeout_s, max_s if left_s == math.inf else left_s)
         if timeout_s <= 0:
             raise no_time_error(request, self._base_url)
-        request = attrs.evolve(request, limits=self._limits[traffic])
+        limits = self._limits[traffic]
         authorization, dialect = self._authorization, self._dialects.current
         credential = authorization.select_credential(request, dialect.config if dialect else None)
         secret = None if credential is None else await _obtain(credential.get())
         # The credential joins at the last moment: no request object that is kept holds it.
-        response = await self._transport.send(authorization.sign(request, secret), traffic, timeout_s)
+        response = await self._transport.send(authorization.sign(request, secret, limits), traffic, timeout_s)
         if credential is not None and secret is not None:
             newer = await _obtain(authorization.retry_credential(credential, secret, response))
             if newer is not None:
-                response = await self._transport.send(authorization.sign(request, newer), traffic, timeout_s)
+                response = await self._transport.send(authorization.sign(request, newer, limits), traffic, timeout_s)
         self.last_response_at = time.monotonic()
-        check_size(request, self._base_url + request.path, response.status, response.content)
+        check_size(request, limits, self._base_url + request.path, response.status, response.content)
         return authorization.redaction.redact_response(response)
 
     def reject_new(self) -> None:

@@ -58,13 +58,13 @@ class OperationRunner:
         on_error: Callable[[Exception], None],
         on_abandoned: Callable[[BuildRequest], None],
     ) -> None:
-        self._throttled_log = throttled_log
         self._on_error = on_error
         self._on_abandoned = on_abandoned
         self.closed = False
         self._pid = os.getpid()
         self._under_way: dict[OperationRecord, None] = {}
         """Operations from their start to their end, in order; every change is atomic, on any thread."""
+        self._wait_reporter = WaitReporter(self._under_way, throttled_log.warn)
         self._running: set[asyncio.Task[Any]] = set()
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -156,7 +156,9 @@ class OperationRunner:
         task.add_done_callback(self._discard_task)
         set_current_operation(record)
         timer = deadline.start(task)
-        reporter = WaitReporter(record, self._throttled_log.warn, None if owner is None else owner.on_wait)
+        if owner is not None:
+            record.on_wait = owner.on_wait
+        self._wait_reporter.start()
         try:
             return await work()
         except asyncio.CancelledError:
@@ -177,7 +179,6 @@ class OperationRunner:
         finally:
             if timer is not None:
                 timer.cancel()
-            reporter.end()
             record.mark_ended()
             # An error keeps this frame, and must not keep the client open.
             del work, owner

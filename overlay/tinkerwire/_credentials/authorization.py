@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from tinkerwire_base.call import WireRequest, WireResponse
+from tinkerwire_base.call import ResponseLimits, WireRequest, WireResponse
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.models import ClientConfigResponse
 from tinkerwire_generated.operations import OPERATIONS
@@ -73,13 +73,13 @@ class Authorization:
         is_own = secret is not None and (secret.claim("iss") or "").startswith(API_KEY_ISSUER_PREFIX)
         return secret if is_own else None
 
-    def sign(self, request: WireRequest, secret: Secret | None) -> WireRequest:
-        """Return the request with all its headers; callers must not keep it."""
+    def sign(self, request: WireRequest, secret: Secret | None, limits: ResponseLimits) -> WireRequest:
+        """Return the request with all its headers and its limits; callers must not keep it."""
         headers = {**{name: header_secret.reveal() for name, header_secret in self.headers.items()}, **request.headers}
         if secret is not None:
             self.redaction.add(secret)
             headers[KEY_HEADER] = secret.reveal()
-        return attrs.evolve(request, headers=headers)
+        return attrs.evolve(request, headers=headers, limits=limits)
 
     async def retry_credential(self, credential: Credential, rejected: Secret, response: WireResponse) -> Secret | None:
         """Return the credential for another attempt of the same request; None if the rejection is final.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import Context, ContextVar
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -22,6 +22,8 @@ T = TypeVar("T")
 FIRST_WAIT_LOG_S = 10.0
 """Seconds until the first log message about a wait."""
 WAIT_LOG_INTERVAL_S = 60.0
+CHECKS_PER_INTERVAL = 10
+"""A report is late by at most this part of the shorter interval."""
 FutureState = Literal["pending", "submitted", "done", "failed", "cancelled"]
 """``pending``: not yet accepted by the server; ``submitted``: accepted, without a result; the others are final."""
 
@@ -62,11 +64,15 @@ class Progress:
     """Seconds from the call until now or the end."""
 
 
+OnWait = Callable[[WaitStatus], object]
+
+
 class OperationRecord:
     """Record of one operation. Written on the loop thread, read on any thread."""
 
     __slots__ = (
         "_ended",
+        "_next_report_s",
         "_open",
         "_started",
         "builds",
@@ -75,6 +81,7 @@ class OperationRecord:
         "is_error_retrieved",
         "kind",
         "may_be_accepted",
+        "on_wait",
         "queue",
         "queue_state",
         "reason",
@@ -104,7 +111,10 @@ class OperationRecord:
         self.is_error_logged = False
         self.builds: list[BuildRequest] = []
         """Requests that make the server create something, until their results arrive."""
+        self.on_wait: OnWait | None = None
+        """The user's function that is called for every wait that is long enough to be logged."""
         self._open: dict[str, str] = {}
+        self._next_report_s = FIRST_WAIT_LOG_S
         self._started = time.monotonic()
         self._ended: float | None = None
 
@@ -150,6 +160,14 @@ class OperationRecord:
     def mark_ended(self) -> None:
         """Record the end of the operation."""
         self._ended = time.monotonic()
+        self.on_wait = None
+
+    def is_report_due(self) -> bool:
+        """Return whether the wait is to be reported now; True once for each report."""
+        if self._ended is not None or self.elapsed_s < self._next_report_s:
+            return False
+        self._next_report_s = self.elapsed_s + WAIT_LOG_INTERVAL_S
+        return True
 
     @property
     def elapsed_s(self) -> float:
@@ -183,33 +201,39 @@ def create_detached_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return Context().run(asyncio.create_task, work)
 
 
-OnWait = Callable[[WaitStatus], object]
-
-
 class WaitReporter:
-    """Reporter of an operation's wait to log and listener until :meth:`end`: after 10 s, then once a minute.
+    """Reporter of long waits to the log and to the user's function: after 10 s, then once a minute.
 
-    Used on the loop thread. ``warn`` logs a message of a kind, see ``ThrottledLog.warn``.
+    Used on the loop thread. One timer serves all operations: a timer for each costs more than the rest of its record.
+
+    Args:
+        records: the operations under way, in the order of their starts; may change on any thread.
+        warn: logs a message of a kind, see ``ThrottledLog.warn``.
     """
 
-    def __init__(
-        self, record: OperationRecord, warn: Callable[[str, str, object], None], listener: OnWait | None
-    ) -> None:
-        self._record = record
+    def __init__(self, records: Mapping[OperationRecord, None], warn: Callable[[str, str, object], None]) -> None:
+        self._records = records
         self._warn = warn
-        self._listener = listener
-        self._timer = asyncio.get_running_loop().call_later(FIRST_WAIT_LOG_S, self._report)
+        self._timer: asyncio.TimerHandle | None = None
 
-    def end(self) -> None:
-        """Stop reporting."""
-        self._timer.cancel()
+    def start(self) -> None:
+        """Report until no operation is under way."""
+        if self._timer is None:
+            interval_s = min(FIRST_WAIT_LOG_S, WAIT_LOG_INTERVAL_S) / CHECKS_PER_INTERVAL
+            self._timer = asyncio.get_running_loop().call_later(interval_s, self._report)
 
     def _report(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(WAIT_LOG_INTERVAL_S, self._report)
-        waiting = self._record.get_wait_status()
-        self._warn(f"waiting {waiting.request_type}", "%s", waiting)
-        if self._listener is not None:
-            CALLBACKS.call(partial(_call_listener, self._listener, waiting))
+        self._timer = None
+        for record in list(self._records):
+            if record.elapsed_s < FIRST_WAIT_LOG_S:
+                break  # the records after it are younger
+            if record.is_report_due():
+                wait = record.get_wait_status()
+                self._warn(f"waiting {wait.request_type}", "%s", wait)
+                if record.on_wait is not None:
+                    CALLBACKS.call(partial(_call_listener, record.on_wait, wait))
+        if self._records:
+            self.start()
 
 
 def _call_listener(listener: OnWait, waiting: WaitStatus) -> None:

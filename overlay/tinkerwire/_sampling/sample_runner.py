@@ -55,9 +55,7 @@ class SampleRunner:
             attempt += 1
             seq_id = await self.seq_ids.next()
             try:
-                response = await self._submit(
-                    attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id)
-                )
+                response = await self._submit(request, sampling_session_id, seq_id)
             except TinkerError as error:
                 if find_rule(Loop.SAMPLE, error).decision is not Decision.RESAMPLE:
                     raise
@@ -73,19 +71,21 @@ class SampleRunner:
                     self._connection.throttled_log.warn("missing", text, missing)
                 return align_prompt_logprobs(request, response)
 
-    async def _submit(self, request: SampleRequest) -> SampleResponse:
+    async def _submit(self, request: SampleRequest, sampling_session_id: str, seq_id: int) -> SampleResponse:
         """Run one sample; every resend after a push-back has the same seq_id and the same idempotency key."""
-        call = asample(body=request)
+        call = asample(body=attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
         dialect = await self._connection.dialect()
-        self._choose_poller(request, dialect)
+        self._choose_poller(sampling_session_id, dialect)
         encoded = self._connection.codec.encode(call, dialect, BACKPRESSURE_HEADERS)
+        read = self._connection.codec.submission_reader(call, encoded)
+        del call
         rejections = 0
         while True:
             async with self.limit.slot(self._reserved_polls()) as slot:
                 try:
                     submission = await self._connection.send(
                         encoded,
-                        self._connection.codec.submission_reader(call, encoded),
+                        read,
                         Traffic.SAMPLING,
                         self._retry,
                         raise_immediately=error_types(Loop.SAMPLE, Decision.REQUEUE),
@@ -104,6 +104,8 @@ class SampleRunner:
                     current_operation().step = str(error)
                 else:
                     slot.sent()
+                    # Thousands of samples may be in flight, and the server has their prompts.
+                    del encoded, read
                     return await self._result(submission)
 
     async def _result(self, submission: Submission) -> SampleResponse:
@@ -134,13 +136,12 @@ class SampleRunner:
             return None
         return self._connection.poll_connections
 
-    def _choose_poller(self, request: SampleRequest, dialect: Dialect) -> None:
+    def _choose_poller(self, sampling_session_id: str, dialect: Dialect) -> None:
         """Before the first sample, choose between batched polling and a poll for each sample."""
         if not self._is_poller_chosen:
-            assert request.sampling_session_id is not None
             assert self.seq_ids.copy_number is not None
             self._batched_poller = BatchedPoller.if_supported(
-                self._connection, dialect, self._retry, request.sampling_session_id, self.seq_ids.copy_number
+                self._connection, dialect, self._retry, sampling_session_id, self.seq_ids.copy_number
             )
             self._is_poller_chosen = True
 

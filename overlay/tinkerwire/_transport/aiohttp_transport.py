@@ -7,7 +7,9 @@ import os
 import ssl
 import weakref
 import zlib
+from collections.abc import Iterable
 from concurrent.futures import wait
+from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -18,7 +20,7 @@ from tinkerwire_base.errors import APIConnectionError, APIError
 
 from .._futures.event_loop import LOOP
 from .backpressure import Traffic, count_connections
-from .base import connection_slot, remaining_seconds
+from .base import ConnectionSlot, remaining_seconds
 from .errors import (
     CONNECT_TIMEOUT_S,
     connect_timeout_error,
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 FINALIZE_TIMEOUT_S = 1.0
 """Time that the end of the program waits for connections to close."""
-LARGE_BODY_BYTES = 1 << 20
-"""aiohttp warns of plain bytes from this size on."""
 
 
 @attrs.frozen
@@ -71,7 +71,7 @@ class AiohttpTransport:
         pool = self._pools.get(traffic) or self._open(traffic)
         try:
             async with (
-                connection_slot(pool.free, request, self._base_url),
+                ConnectionSlot(pool.free, request, self._base_url),
                 pool.session.request(
                     request.method,
                     self._base_url + request.path,
@@ -122,7 +122,7 @@ class AiohttpTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             headers={"accept-encoding": ACCEPTED},
-            skip_auto_headers=("Accept", "User-Agent", "Content-Type"),
+            request_class=_request_class(),
         )
         # aiohttp resends a GET when a kept connection breaks; here the retry policy decides.
         session._retry_connection = False
@@ -159,13 +159,26 @@ def _close_at_exit(pools: dict[Traffic, _Pool], loop: asyncio.AbstractEventLoop,
         wait([closing], FINALIZE_TIMEOUT_S)
 
 
+@cache
+def _request_class() -> type[aiohttp.ClientRequest]:
+    import aiohttp  # noqa: PLC0415
+
+    class Request(aiohttp.ClientRequest):
+        """Request without aiohttp's own headers; naming them in the session costs two copies of all headers."""
+
+        def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:
+            """Add no header."""
+
+    return Request
+
+
 def _body(content: bytes | None) -> object:
-    """Return the content of a request as aiohttp sends it without a warning about large bodies."""
-    if content is None or len(content) < LARGE_BODY_BYTES:
-        return content
+    """Return the content of a request in the form that aiohttp sends with the least work."""
+    if content is None:
+        return None
     from aiohttp.payload import BytesPayload, Payload  # noqa: PLC0415
 
-    # The initializer of BytesPayload would warn; sending in pieces would copy the body once more.
+    # The initializer of BytesPayload would warn of large bodies; sending in pieces would copy the body once more.
     body = BytesPayload.__new__(BytesPayload)
     Payload.__init__(body, content, content_type="application/octet-stream")
     body._size = len(content)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from enum import Enum
 
 import attrs
@@ -98,22 +96,13 @@ class InFlightLimit:
             push_backs=self.push_backs,
         )
 
-    @asynccontextmanager
-    async def slot(self, polls: PollConnections | None = None) -> AsyncIterator[Slot]:
-        """Hold an in-flight slot; call ``slot.sent()`` once the server has accepted the request.
+    def slot(self, polls: PollConnections | None = None) -> Slot:
+        """Return a slot in flight, to be held with ``async with``.
 
         Args:
             polls: the connections of which one is reserved for the polls of the operation; None if it needs none.
         """
-        await self._acquire(polls)
-        slot = Slot(self)
-        try:
-            yield slot
-            if slot.was_sent:
-                self._grow()
-        finally:
-            slot.sent()
-            self._leave(polls)
+        return Slot(self, polls)
 
     def push_back(self, seconds: float) -> None:
         """Start nothing for ``seconds``, and halve the window: the server is too busy."""
@@ -129,7 +118,7 @@ class InFlightLimit:
         self._sending -= 1
         self.wake()
 
-    async def _acquire(self, polls: PollConnections | None) -> None:
+    async def acquire(self, polls: PollConnections | None) -> None:
         """Wait for a slot."""
         turn = asyncio.get_running_loop().create_future()
         self._queue.append((turn, polls))
@@ -143,16 +132,18 @@ class InFlightLimit:
                 self.waiting -= 1
             else:
                 self.release_sending()
-                self._leave(polls)
+                self.leave(polls)
             raise
 
-    def _leave(self, polls: PollConnections | None) -> None:
+    def leave(self, polls: PollConnections | None) -> None:
+        """Give up a slot, and the connection that is reserved for it."""
         self.in_flight -= 1
         if polls is not None:
             polls.release()
         self.wake()
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
+        """Widen the window after a completed operation."""
         step = 1.0 if self.window < self._fast_growth_below else 1 / self.window
         self.window = min(self.ceiling, self.window + step)
 
@@ -185,11 +176,26 @@ class InFlightLimit:
 
 
 class Slot:
-    """Slot of one operation in flight."""
+    """Slot of one operation in flight; call :meth:`sent` once the server has accepted the request."""
 
-    def __init__(self, limit: InFlightLimit) -> None:
+    __slots__ = ("_limit", "_polls", "was_sent")
+
+    def __init__(self, limit: InFlightLimit, polls: PollConnections | None) -> None:
         self._limit = limit
+        self._polls = polls
         self.was_sent = False
+
+    async def __aenter__(self) -> Slot:
+        """Wait for the slot."""
+        await self._limit.acquire(self._polls)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Give up the slot."""
+        if kind is None and self.was_sent:
+            self._limit.grow()
+        self.sent()
+        self._limit.leave(self._polls)
 
     def sent(self) -> None:
         """Let another request be sent: the server has accepted this one."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Protocol
 
 from tinkerwire_base.call import WireRequest, WireResponse
@@ -44,11 +42,33 @@ def remaining_seconds(timeout_s: float) -> float | None:
     return clamp_timeout(min(timeout_s, remaining_s()))
 
 
-@asynccontextmanager
-async def connection_slot(free: asyncio.Semaphore, request: WireRequest, base_url: str) -> AsyncIterator[None]:
-    """Hold a free connection of a traffic class; the wait for the connection ends with the operation's deadline."""
-    if free.locked():
-        acquiring = asyncio.ensure_future(free.acquire())
+class ConnectionSlot:
+    """Free connection of a traffic class; the wait for it ends with the operation's deadline.
+
+    Raises:
+        APITimeoutError: no connection was free in time.
+    """
+
+    __slots__ = ("_base_url", "_free", "_request")
+
+    def __init__(self, free: asyncio.Semaphore, request: WireRequest, base_url: str) -> None:
+        self._free = free
+        self._request = request
+        self._base_url = base_url
+
+    async def __aenter__(self) -> None:
+        """Wait for a free connection."""
+        if self._free.locked():
+            await self._wait()
+        else:
+            await self._free.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Free the connection."""
+        self._free.release()
+
+    async def _wait(self) -> None:
+        acquiring = asyncio.ensure_future(self._free.acquire())
         is_in_time = False
         try:
             await asyncio.wait({acquiring}, timeout=clamp_timeout(remaining_s()))
@@ -57,12 +77,6 @@ async def connection_slot(free: asyncio.Semaphore, request: WireRequest, base_ur
             if not is_in_time:
                 acquiring.cancel()
                 # The semaphore may be acquired at the moment of the cancellation.
-                acquiring.add_done_callback(lambda task: None if task.cancelled() else free.release())
+                acquiring.add_done_callback(lambda task: None if task.cancelled() else self._free.release())
         if not is_in_time:
-            raise no_time_error(request, base_url, "no connection was free")
-    else:
-        await free.acquire()
-    try:
-        yield
-    finally:
-        free.release()
+            raise no_time_error(self._request, self._base_url, "no connection was free")

@@ -11,7 +11,7 @@ from tinkerwire_base.errors import APIConnectionError, APIError
 
 from .._futures.timeout import wait_for
 from .backpressure import Traffic, count_connections
-from .base import connection_slot, remaining_seconds
+from .base import ConnectionSlot, remaining_seconds
 from .errors import CONNECT_TIMEOUT_S, connect_timeout_error, connection_error, timeout_error
 from .poll_connections import PollConnections
 from .response_body import ACCEPTED, read_body
@@ -38,7 +38,7 @@ class HttpxTransport:
         import httpx  # noqa: PLC0415
 
         try:
-            async with connection_slot(self._free[traffic], request, self._base_url):
+            async with ConnectionSlot(self._free[traffic], request, self._base_url):
                 seconds = remaining_seconds(timeout_s)
                 # httpx limits each phase only, not the whole response.
                 return await wait_for(

@@ -6,7 +6,7 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator, Iterator
 
-from tinkerwire_base.call import WireRequest
+from tinkerwire_base.call import ResponseLimits, SizeLimit, WireRequest
 from tinkerwire_base.errors import APIError, RequestInfo, ResponseTooLargeError
 
 ACCEPTED = "gzip, deflate"
@@ -45,7 +45,7 @@ async def read_body(
             RequestInfo(method=request.method, url=url),
         )
     if limit is not None and length is not None and length > limit.max_bytes and not layers:
-        raise _too_large(request, url, status)
+        raise _too_large(request, limit, url, status)
     decompressors = [Decompressor(name) for name in reversed(layers)]
     pieces: list[bytes] = []
     size = 0
@@ -54,7 +54,7 @@ async def read_body(
             pieces.append(piece)
             size += len(piece)
             if limit is not None and size > limit.max_bytes:
-                raise _too_large(request, url, status)
+                raise _too_large(request, limit, url, status)
             if decompressors:
                 # Let time limits and other tasks run while a large body is decompressed.
                 await asyncio.sleep(0)
@@ -121,16 +121,14 @@ def _decompress(decompressors: list[Decompressor], data: bytes) -> Iterator[byte
         yield from _decompress(decompressors[1:], piece)
 
 
-def check_size(request: WireRequest, url: str, status: int, content: bytes) -> None:
+def check_size(request: WireRequest, limits: ResponseLimits, url: str, status: int, content: bytes) -> None:
     """Raise ResponseTooLargeError if a body that the transport has read exceeds the limit."""
-    limit = request.limits.of(status)
+    limit = limits.of(status)
     if limit is not None and len(content) > limit.max_bytes:
-        raise _too_large(request, url, status)
+        raise _too_large(request, limit, url, status)
 
 
-def _too_large(request: WireRequest, url: str, status: int) -> ResponseTooLargeError:
-    limit = request.limits.of(status)
-    assert limit is not None
+def _too_large(request: WireRequest, limit: SizeLimit, url: str, status: int) -> ResponseTooLargeError:
     return ResponseTooLargeError(
         f"{request.method} {url}: HTTP {status}: the body has more than {limit.max_bytes} bytes, decompressed; "
         f"{limit.setting} sets this limit",

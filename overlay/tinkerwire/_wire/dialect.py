@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import attrs
@@ -139,12 +139,12 @@ class Dialect:
         """True if the user set the wire version, which no response changes."""
         return self.min_version == self.max_version
 
-    @property
+    @cached_property
     def rules(self) -> VersionRules:
         """The parts of the contract that these versions support."""
         return contract_rules(self.min_version, self.max_version, str(self))
 
-    @property
+    @cached_property
     def converter(self) -> Converter:
         """The converter that encodes JSON for these versions and decodes JSON of any version."""
         return _converter(self.min_version, self.max_version, str(self))
@@ -178,11 +178,9 @@ class Dialect:
 
     def accept(self, result_type: type) -> str:
         """Return the Accept header of a request for a result of a type."""
-        versions = PROTOBUF_RESULT_VERSIONS.get(result_type.__name__)
-        if versions is None or not self.accepts_protobuf_results or not self.may_have(versions):
+        if not self.accepts_protobuf_results:
             return JSON
-        has_json = self.may_have(TYPE_VERSIONS[result_type.__name__])
-        return f"{PROTOBUF}, {JSON}" if has_json else PROTOBUF
+        return _accept_header(self.min_version, self.max_version, result_type.__name__)
 
     def forms(self, name: str) -> tuple[Dialect, ...]:
         """Return the encodings in which the server may accept the requests of an operation, the likeliest first."""
@@ -238,6 +236,16 @@ def _describe_encodings(protobuf_operations: frozenset[str]) -> str:
 def _has_json_batches(version: str) -> bool:
     rules = VersionRules(min_version=version)
     return all(rules.may_have(BODY_VERSIONS[name][JSON]) for name in DIRECT_OPERATIONS)
+
+
+@cache
+def _accept_header(min_version: str, max_version: str, type_name: str) -> str:
+    rules = contract_rules(min_version, max_version, f"wire {max_version}")
+    versions = PROTOBUF_RESULT_VERSIONS.get(type_name)
+    if versions is None or not rules.may_have(versions):
+        return JSON
+    has_json = rules.may_have(TYPE_VERSIONS[type_name])
+    return f"{PROTOBUF}, {JSON}" if has_json else PROTOBUF
 
 
 @cache

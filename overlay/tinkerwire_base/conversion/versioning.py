@@ -13,6 +13,7 @@ A plain document leaves out what is marked ``x-protobuf-only``; the union docume
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 NO_VERSION = "0"
@@ -30,6 +31,7 @@ VersionRange = tuple[str, "str | None"]
 """The first version that has a thing, and the first later version that lacks the thing, if any."""
 
 
+@lru_cache(maxsize=256)
 def parse_version(version: str) -> Version:
     """Parse a version such as 0.16.1 into at least three numbers; ValueError if it is not numbers and dots."""
     parts = str(version).split(".")

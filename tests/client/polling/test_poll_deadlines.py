@@ -96,10 +96,9 @@ def test_long_wait_is_logged_repeatedly(
 
 
 def test_simultaneous_waits_share_one_log_line(
-    server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Samples that wait at the same time do not log a line each."""
-    sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.02)
     warnings: list[str] = []
     warn = throttled_log.ThrottledLog.warn
@@ -111,7 +110,8 @@ def test_simultaneous_waits_share_one_log_line(
     monkeypatch.setattr(throttled_log.ThrottledLog, "warn", record)
     gate = Gate()
     server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate))
-    with caplog.at_level(logging.WARNING, "tinkerwire"):
+    with open_client(server.url) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
+        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         samples = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(50)]
         wait_until(lambda: len(warnings) >= 50, "a warning of every wait")
         gate.release()
