@@ -12,8 +12,13 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.rigs.official.process import ServerProcess, free_port
+
+from tinkerwire import types
+from tinkerwire._server.http.protobuf import encode_result
+from tinkerwire_base.model import Model
 
 MODULES = Path("/usr/lib/nginx/modules")
 PACKAGES = ["nginx-light", "libnginx-mod-http-lua"]
@@ -21,25 +26,39 @@ SAMPLE_TOKENS = 256
 DATUM_TOKENS = 4096
 
 
+class StubUrls(NamedTuple):
+    """Base URLs of the stub: of a JSON server without client/config, and of a server of the newest wire."""
+
+    json: str
+    newest: str
+
+
 @contextlib.contextmanager
-def stub_server() -> Iterator[str]:
-    """Run the stub and yield its base URL."""
+def stub_server() -> Iterator[StubUrls]:
+    """Run the stub and yield its base URLs."""
     nginx = _find_nginx()
     with tempfile.TemporaryDirectory(prefix="tinkerwire-stub-") as name:
         folder = Path(name)
         # nginx started by root gives its workers to another user, who could not read this folder.
         user = "user root;" if os.geteuid() == 0 else ""
-        port = free_port()
+        port, newest_port = free_port(), free_port()
         conf = Path(__file__).with_name("nginx.conf.in").read_text()
-        for key, value in {"USER": user, "MODULES": str(MODULES), "DIR": name, "PORT": str(port)}.items():
+        values = {
+            "USER": user,
+            "MODULES": str(MODULES),
+            "DIR": name,
+            "PORT": str(port),
+            "NEWEST_PORT": str(newest_port),
+        }
+        for key, value in values.items():
             conf = conf.replace(f"@{key}@", value)
         (folder / "nginx.conf").write_text(conf)
         _write_results(folder)
-        url = f"http://127.0.0.1:{port}"
+        urls = StubUrls(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{newest_port}")
         command = [nginx, "-p", name, "-e", "stderr", "-c", str(folder / "nginx.conf")]
         with ServerProcess(command, log=folder / "log.txt") as server:
-            server.wait_until("answering", lambda: is_answering(url), timeout_s=10)
-            yield url
+            server.wait_until("answering", lambda: is_answering(urls.newest), timeout_s=10)
+            yield urls
 
 
 def _write_results(folder: Path) -> None:
@@ -58,6 +77,18 @@ def _write_results(folder: Path) -> None:
     }
     for kind, value in results.items():
         (folder / f"{kind}.json").write_text(json.dumps(value, separators=(",", ":")))
+    output = {"logprobs": types.TensorData(data=logprobs, dtype="float32", shape=[DATUM_TOKENS])}
+    messages: dict[str, Model] = {
+        "sample": types.SampleResponse(sequences=[types.SampledSequence(**sequence)]),
+        "datum": _output([output], {}),
+        "output_end": _output([], {"loss:sum": 12.5}),
+    }
+    for kind, model in messages.items():
+        (folder / f"{kind}.bin").write_bytes(encode_result(model))
+
+
+def _output(outputs: list[dict[str, types.TensorData]], metrics: dict[str, float]) -> types.ForwardBackwardOutput:
+    return types.ForwardBackwardOutput(loss_fn_output_type="TensorData", loss_fn_outputs=outputs, metrics=metrics)
 
 
 def _float32(value: float) -> float:
