@@ -7,6 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 from tinkerwire_base.errors import APITimeoutError, ClientClosedError, RequestTimeoutError
@@ -88,7 +89,7 @@ class OperationRunner:
         self._under_way[record] = None
         try:
             future = LOOP.start(lambda: self._run(work, record, deadline, owner))
-            future.add_done_callback(lambda _: self._under_way.pop(record, None))
+            future.add_done_callback(partial(self._forget, record))
             return APIFuture(future, record)
         except BaseException as error:
             self._under_way.pop(record, None)
@@ -192,6 +193,9 @@ class OperationRunner:
         error = deadline.error(record)
         self._on_error(error)
         return error
+
+    def _forget(self, record: OperationRecord, _: object) -> None:
+        self._under_way.pop(record, None)
 
     def _discard_task(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)

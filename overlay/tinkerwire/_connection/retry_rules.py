@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from enum import Enum
+from functools import cache
 
 import attrs
 
@@ -205,6 +206,7 @@ def find_rule(
     return next(rule for rule in _BY_LOOP[loop] if rule.matches(error, retryable_exceptions))
 
 
+@cache
 def error_types(loop: Loop, decision: Decision) -> tuple[type[TinkerError], ...]:
     """Return the classes of the errors that lead to a decision."""
     return tuple(kind for rule in _BY_LOOP[loop] if rule.decision is decision for kind in rule.errors)

@@ -7,7 +7,7 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .logger import log
 
@@ -168,26 +168,40 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> bool:
 def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[Any, Any, T]]) -> None:
     """Run a coroutine for a future, whose cancellation cancels the coroutine."""
     loop = asyncio.get_running_loop()
-    task = loop.create_task(work())
+    link = _Link(future, loop.create_task(work()), loop)
+    link.task.add_done_callback(link.end)
+    future.add_done_callback(link.cancel)
 
-    def end(_: object) -> None:
-        if task.cancelled():
-            future.cancel()
-        if not future.set_running_or_notify_cancel():
+
+class _Link(Generic[T]):
+    """Link of a future for threads with the task that computes its result."""
+
+    __slots__ = ("future", "loop", "task")
+
+    def __init__(
+        self, future: concurrent.futures.Future[T], task: asyncio.Task[T], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.future = future
+        self.task = task
+        self.loop = loop
+
+    def end(self, _: object) -> None:
+        """Pass the outcome of the task to the future."""
+        if self.task.cancelled():
+            self.future.cancel()
+        if not self.future.set_running_or_notify_cancel():
             return
-        error = task.exception()
+        error = self.task.exception()
         if error is None:
-            future.set_result(task.result())
+            self.future.set_result(self.task.result())
         else:
-            future.set_exception(error)
+            self.future.set_exception(error)
 
-    def cancel(_: object) -> None:
+    def cancel(self, _: object) -> None:
+        """Cancel the task of a cancelled future."""
         # Not at once, as asyncio does since Python 3.14: what has begun can close what it was given.
-        if future.cancelled():
-            loop.call_soon_threadsafe(task.cancel)
-
-    task.add_done_callback(end)
-    future.add_done_callback(cancel)
+        if self.future.cancelled():
+            self.loop.call_soon_threadsafe(self.task.cancel)
 
 
 async def _cancel_remaining() -> None:

@@ -73,19 +73,20 @@ class SampleRunner:
 
     async def _submit(self, request: SampleRequest, sampling_session_id: str, seq_id: int) -> SampleResponse:
         """Run one sample; every resend after a push-back has the same seq_id and the same idempotency key."""
-        call = asample(body=attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
+        codec, encoded = self._connection.codec, None
         dialect = await self._connection.dialect()
         self._choose_poller(sampling_session_id, dialect)
-        encoded = self._connection.codec.encode(call, dialect, BACKPRESSURE_HEADERS)
-        read = self._connection.codec.submission_reader(call, encoded)
-        del call
         rejections = 0
         while True:
             async with self.limit.slot(self._reserved_polls()) as slot:
+                if encoded is None:
+                    # Not before: thousands of samples may wait for a slot.
+                    call = asample(body=attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
+                    encoded = codec.encode(call, dialect, BACKPRESSURE_HEADERS)
                 try:
                     submission = await self._connection.send(
                         encoded,
-                        read,
+                        codec.submission_reader(call, encoded),
                         Traffic.SAMPLING,
                         self._retry,
                         raise_immediately=error_types(Loop.SAMPLE, Decision.REQUEUE),
@@ -105,7 +106,7 @@ class SampleRunner:
                 else:
                     slot.sent()
                     # Thousands of samples may be in flight, and the server has their prompts.
-                    del encoded, read
+                    del call, encoded
                     return await self._result(submission)
 
     async def _result(self, submission: Submission) -> SampleResponse:
