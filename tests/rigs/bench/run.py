@@ -1,7 +1,8 @@
-"""The bench: our client and the official SDK 0.16.1 by turns, a fresh process for every figure, and the gates.
+"""The bench: our client beside official SDKs, by turns in fresh processes, and the gates.
 
-python -m tests.rigs.bench.run                     both clients, docs/benchmark.md and docs/benchmark.json
-python -m tests.rigs.bench.run --clients tinker    the official SDK alone, printed only
+python -m tests.rigs.bench.run                    all rows, written to docs/benchmark.md and docs/benchmark.json
+python -m tests.rigs.bench.run --only sample      rows whose work has this text, printed only
+python -m tests.rigs.bench.run --rounds 1         a quick look, printed only
 """
 
 from __future__ import annotations
@@ -13,122 +14,156 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.rigs.bench.stub import stub_server
+from tests.rigs.bench.cases import BARE, GATES, MAX_DISTRIBUTIONS, OURS, Gate, Measurement
+from tests.rigs.bench.stub import is_answering, stub_server
+from tests.rigs.official.process import ServerProcess, free_port
 from tests.rigs.official.report import DOCS, write_section
-from tests.rigs.official.venv import official_python
+from tests.rigs.official.venv import ROOT, official_python
 
-OURS, THEIRS = "tinkerwire", "tinker"
-# case: (its title, what a figure is per, our greatest share of the official CPU)
-CASES = {
-    "sample": ("1,000 samples at once (1,000-token prompt, 256 tokens and logprobs back)", "sample", 1 / 4),
-    "forward_backward": ("forward_backward of 64 x 4,096 tokens, three numpy tensors, JSON", "call", 1 / 10),
-    "import": ("import", "import", 1 / 2),
-}
-UNITS = {
-    "cpu_ms": "CPU, ms",
-    "cpu_with_numpy_ms": "CPU once numpy is loaded too, ms",
-    "wall_ms": "wall, ms",
-    "start_mib": "memory before, MiB",
-    "peak_mib": "memory at the peak, MiB",
-    "rss_mib": "memory after, MiB",
-    "added_mib": "memory added, MiB",
-    "modules": "modules loaded",
-}
-TIMES_A_ROUND = {"import": 5}
-"""Of cases so short that whatever else the machine does shows in them."""
-Values = dict[str, dict[str, dict[str, list[float]]]]  # case, figure, client
+ROUNDS = 5
+FOLDER = Path(__file__).parent
+SHORTEST_S, LONGEST_S = 5, 10
+"""Time that each sample of the waiting server takes."""
+TIMEOUT_S = 1800
+INSTALL = "install_worker.py"
+Figures = dict[Measurement, list[dict[str, Any]]]
 
 
-def measure(clients: list[str], rounds: int) -> tuple[Values, dict[str, str]]:
-    """Run every case with every client once a round; return the values and the versions of the clients."""
-    pythons = {OURS: sys.executable, THEIRS: str(official_python())}
-    values: Values = {case: {} for case in CASES}
-    versions: dict[str, str] = {}
-    with stub_server() as url:
+def measure(measurements: list[Measurement], rounds: int) -> Figures:
+    """Make every measurement once a round, forwards and backwards by turns; return the figures of the processes."""
+    figures: Figures = {measurement: [] for measurement in measurements}
+    with ExitStack() as stack:
+        urls: dict[str, str] = {}
+        if any(measurement.server in ("json", "newest") for measurement in measurements):
+            stub = stack.enter_context(stub_server())
+            urls |= {"json": stub.json, "newest": stub.newest}
         # A first import writes the bytecode; it is not what a user pays every day.
-        for name in clients:
-            _worker(pythons[name], name, "import", url)
+        for client in {measurement.client for measurement in measurements if measurement.script == "worker.py"}:
+            _run(Measurement(client, "worker.py", ("import",)), urls)
         for number in range(rounds):
-            turn = clients if number % 2 == 0 else clients[::-1]
-            for case, name in ((c, n) for c in CASES for _ in range(TIMES_A_ROUND.get(c, 1)) for n in turn):
-                figures = _worker(pythons[name], name, case, url)
-                versions[name] = figures.pop("version")
-                for figure, value in figures.items():
-                    values[case].setdefault(figure, {}).setdefault(name, []).append(value)
-    return values, versions
+            for measurement in measurements if number % 2 == 0 else measurements[::-1]:
+                if measurement.script == INSTALL and number:
+                    continue  # the files are the same in every round
+                for _ in range(measurement.times):
+                    figures[measurement].append(_run(measurement, urls))
+                sys.stderr.write(f"round {number + 1} of {rounds}: {_describe(measurement)}\n")
+    return figures
 
 
-def _worker(python: str, client: str, case: str, url: str) -> dict[str, Any]:
-    worker = Path(__file__).with_name("worker.py")
-    env = os.environ | {"TINKER_TELEMETRY": "0"}
-    # Else neither side has the bytecode that a user's second import has, or one of them alone.
-    env.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [python, str(worker), client, case, url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=env, check=False)
+def _run(measurement: Measurement, urls: dict[str, str]) -> dict[str, Any]:
+    with ExitStack() as stack:
+        if measurement.server in ("", *urls):
+            url = urls.get(measurement.server, "")
+        else:
+            url = stack.enter_context(_waiting_server(measurement.server))
+        command = [_python(measurement), str(FOLDER / measurement.script), *_arguments(measurement, url)]
+        env = os.environ | {"TINKER_TELEMETRY": "0"}
+        # Else neither side has the bytecode that a user's second import has, or one of them alone.
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=env, check=False)
     if done.returncode:
-        raise SystemExit(f"bench {case} with {client}: exit code {done.returncode}\n{done.stderr[-3000:]}")
+        raise SystemExit(f"bench: {_describe(measurement)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures
 
 
-def summary(values: Values) -> dict[str, Any]:
-    """Return median, least and most of every figure, and our median over theirs where both were measured."""
-    cases: dict[str, Any] = {}
-    for case, figures in values.items():
-        cases[case] = {}
-        for figure, by_client in figures.items():
-            row: dict[str, Any] = {
-                name: {"median": statistics.median(of), "min": min(of), "max": max(of), "values": of}
-                for name, of in by_client.items()
-            }
-            if OURS in row and THEIRS in row:
-                row["ratio"] = row[OURS]["median"] / row[THEIRS]["median"]
-            cases[case][figure] = row
-    return cases
+def _python(measurement: Measurement) -> str:
+    if measurement.client in (OURS, BARE) or measurement.script == INSTALL:
+        return sys.executable
+    return str(official_python(measurement.client))
 
 
-def report(cases: dict[str, Any], versions: dict[str, str], rounds: int) -> str:
+def _arguments(measurement: Measurement, url: str) -> list[str]:
+    if measurement.script == INSTALL:
+        return [str(ROOT) if measurement.client == OURS else f"tinker=={measurement.client}"]
+    if measurement.client == BARE:
+        library, *counts = measurement.arguments
+        return [library, url, *counts]
+    module = OURS if measurement.client == OURS else "tinker"
+    arguments = list(measurement.arguments)
+    if measurement.script == "worker.py":
+        return [module, arguments[0], url, *arguments[1:]]
+    return [module, *([url] if url else []), *arguments]
+
+
+@contextmanager
+def _waiting_server(mode: str) -> Iterator[str]:
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    command = [sys.executable, str(FOLDER / "waiting_server.py"), str(port), mode, str(SHORTEST_S), str(LONGEST_S)]
+    with tempfile.TemporaryDirectory() as folder, ServerProcess(command, log=Path(folder, "log.txt")) as server:
+        server.wait_until("answering", lambda: is_answering(url), timeout_s=20)
+        yield url
+
+
+def ratio(gate: Gate, figures: Figures) -> float:
+    """Return our median over theirs."""
+    return _median(figures[gate.ours], gate.figure) / _median(figures[gate.theirs], gate.figure)
+
+
+def report(gates: list[Gate], figures: Figures, rounds: int) -> str:
     """Return the Markdown report."""
-    names = {OURS: f"tinkerwire {versions.get(OURS, '')}", THEIRS: f"official SDK {versions.get(THEIRS, '')}"}
-    shown = [name for name in names if name in versions]
     lines = [
-        "Made by `make bench`. Both clients in one run, by turns, each figure from a fresh process after a "
-        f"warm-up; median of {rounds} rounds (least to most), with {TIMES_A_ROUND['import']} imports in each. CPU is "
-        "user and system time of all threads. "
-        "The server is nginx on the same machine, answering fixed bodies at once.",
+        "Made by `make bench`: all clients in one run, by turns, each figure from a fresh process; "
+        f"medians of {rounds} rounds (least to most). CPU is user and system time of all threads. The server is nginx "
+        "on the same machine, which answers fixed bodies at once. Values (datums, to_ints, top-k, dumps, pickles): the "
+        "least of five repetitions, garbage collection included. Delays: from the moment when a sample is ready at the "
+        f"server to the caller; each sample takes {SHORTEST_S} to {LONGEST_S} s.",
         "",
         f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
+        "",
+        "| work | unit | tinkerwire | against | its figure | ratio | allowed |",
+        "|---|---|---:|---|---:|---:|---:|",
     ]
-    for case, (title, unit, gate) in CASES.items():
-        lines += ["", f"## {title[0].upper()}{title[1:]}", ""]
-        lines.append(f"| per {unit} | {' | '.join(names[n] for n in shown)} | ours / theirs | allowed |")
-        lines.append(f"|---|{'---:|' * len(shown)}---:|---:|")
-        for figure, row in cases[case].items():
-            cells = [f"{_n(row[n]['median'])} ({_n(row[n]['min'])}-{_n(row[n]['max'])})" for n in shown]
-            ratio = f"{row['ratio']:.3f}" if "ratio" in row else ""
-            allowed = f"{gate:.3f}" if figure == "cpu_ms" else ""
-            lines.append(f"| {UNITS[figure]} | {' | '.join(cells)} | {ratio} | {allowed} |")
+    for gate in gates:
+        cells = [_cell(figures[measurement], gate.figure) for measurement in (gate.ours, gate.theirs)]
+        share, mark = ratio(gate, figures), "" if ratio(gate, figures) <= gate.max_ratio else " (missed)"
+        lines.append(
+            f"| {gate.work} | {gate.unit} | {cells[0]} | {gate.against} | {cells[1]} | {share:.3f} | "
+            f"{gate.max_ratio:.2f}{mark} |"
+        )
+    for gate in gates:
+        if gate.ours.script == INSTALL:
+            ours, theirs = (figures[each][0]["distributions"] for each in (gate.ours, gate.theirs))
+            lines.append(f"| install | distributions | {ours} | {gate.against} | {theirs} | | {MAX_DISTRIBUTIONS} |")
     return "\n".join(lines) + "\n"
 
 
-def misses(cases: dict[str, Any]) -> list[str]:
+def misses(gates: list[Gate], figures: Figures) -> list[str]:
     """Return one line for every gate that our client does not pass."""
-    lines = []
-    for case, (_, unit, gate) in CASES.items():
-        row = cases[case]["cpu_ms"]
-        if row["ratio"] > gate:
-            lines.append(
-                f"{case}: {_n(row[OURS]['median'])} ms CPU per {unit} is {row['ratio']:.3f} of the official "
-                f"{_n(row[THEIRS]['median'])} ms; at most {gate:.3f} is allowed"
-            )
+    lines = [
+        f"{gate.work}, {gate.unit}: {ratio(gate, figures):.3f} of {gate.against}; at most {gate.max_ratio:g} is allowed"
+        for gate in gates
+        if ratio(gate, figures) > gate.max_ratio
+    ]
+    for gate in gates:
+        if gate.ours.script == INSTALL and figures[gate.ours][0]["distributions"] > MAX_DISTRIBUTIONS:
+            lines.append(f"install: more than {MAX_DISTRIBUTIONS} distributions")
     return lines
 
 
-def _n(value: float) -> str:
+def _cell(figures: list[dict[str, Any]], name: str) -> str:
+    values = [process[name] for process in figures]
+    return f"{_number(statistics.median(values))} ({_number(min(values))}-{_number(max(values))})"
+
+
+def _median(figures: list[dict[str, Any]], name: str) -> float:
+    return statistics.median(process[name] for process in figures)
+
+
+def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _describe(measurement: Measurement) -> str:
+    parts = (measurement.script.removesuffix(".py"), *measurement.arguments, measurement.server)
+    return f"{' '.join(part for part in parts if part)} with {measurement.client}"
 
 
 def _processor() -> str:
@@ -137,21 +172,34 @@ def _processor() -> str:
     return models[0] if models else platform.machine()
 
 
+def _as_json(figures: Figures) -> list[dict[str, Any]]:
+    return [
+        {"client": key.client, "work": _describe(key), "processes": processes} for key, processes in figures.items()
+    ]
+
+
+def _distinct(gates: list[Gate], select: Callable[[Gate], tuple[Measurement, ...]]) -> list[Measurement]:
+    return list(dict.fromkeys(measurement for gate in gates for measurement in select(gate)))
+
+
 def main() -> int:
-    """Measure, report, and return 1 when a gate is missed."""
+    """Measure, report, and return 1 if a gate is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clients", nargs="+", choices=[OURS, THEIRS], default=[OURS, THEIRS])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="only rows whose work contains this text")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args()
-    values, versions = measure(options.clients, options.rounds)
-    cases = summary(values)
-    text = report(cases, versions, options.rounds)
+    gates = [gate for gate in GATES if options.only in gate.work]
+    if not gates:
+        parser.error(f"--only {options.only!r}: no row has this text")
+    start = time.monotonic()
+    figures = measure(_distinct(gates, lambda gate: (gate.ours, gate.theirs)), options.rounds)
+    text = report(gates, figures, options.rounds)
     sys.stdout.write(text)
-    if len(options.clients) < 2:
-        return 0
-    write_section(DOCS / "benchmark.md", "clients", text, title="Benchmark")
-    (DOCS / "benchmark.json").write_text(json.dumps({"versions": versions, "cases": cases}, indent=1) + "\n")
-    missed = misses(cases)
+    sys.stderr.write(f"measured in {time.monotonic() - start:.0f} s\n")
+    if not options.only and options.rounds >= ROUNDS:
+        write_section(DOCS / "benchmark.md", "clients", text, title="Benchmark")
+        (DOCS / "benchmark.json").write_text(json.dumps(_as_json(figures), indent=1) + "\n")
+    missed = misses(gates, figures)
     sys.stderr.write("".join(f"gate missed: {line}\n" for line in missed))
     return 1 if missed else 0
 

@@ -20,6 +20,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 Post = Callable[[str, bytes], Awaitable[bytes]]
+RESULT_BYTES = 2000
+"""Least size of the result of a sample, in JSON and in protobuf."""
 HEADERS = {"content-type": "application/json", "accept": "application/json", "x-api-key": "tml-bench"}
 
 
@@ -211,7 +213,7 @@ async def load(name: str, url: str, requests: int, in_flight: int) -> dict[str, 
             for _ in range(count):
                 await post(f"{url}/api/v1/asample", sample)
                 content = await post(f"{url}/api/v1/retrieve_future", b'{"request_id":"sample"}')
-                if not content.endswith(b"}]}"):
+                if len(content) < RESULT_BYTES:
                     raise RuntimeError(f"{name}: the result is not whole: {content[-60:]!r}")
 
         await asyncio.gather(*(worker(1) for _ in range(in_flight)))
@@ -219,7 +221,8 @@ async def load(name: str, url: str, requests: int, in_flight: int) -> dict[str, 
         await asyncio.gather(*(worker(requests // 2 // in_flight) for _ in range(in_flight)))
         cpu, wall = cpu_s() - cpu, time.perf_counter() - wall
     done = requests // 2 // in_flight * in_flight * 2
-    return {"cpu_ms": cpu / done * 1000, "per_s": done / wall, "peak_mib": memory_mib("VmHWM")}
+    # A sample is two requests.
+    return {"cpu_ms": cpu / done * 2000, "per_s": done / wall, "peak_mib": memory_mib("VmHWM")}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.official.venv import ensure_venv
 
 COLUMNS = {
-    "cpu_ms": "CPU ms/request",
+    "cpu_ms": "CPU ms/sample",
     "per_s": "requests/s",
     "import_ms": "import CPU ms",
     "import_mib": "import MiB",
@@ -32,10 +32,10 @@ def measure(rounds: int, requests: int, in_flight: int) -> dict[str, dict[str, l
     python = ensure_venv("transports", Path(__file__).with_name("requirements-transports.txt"))
     worker = str(Path(__file__).with_name("transport_worker.py"))
     figures: dict[str, dict[str, list[float]]] = {name: {} for name in TRANSPORTS}
-    with stub_server() as url:
+    with stub_server() as urls:
         for _ in range(rounds):
             for name, columns in figures.items():
-                command = [str(python), worker, name, url, str(requests), str(in_flight)]
+                command = [str(python), worker, name, urls.json, str(requests), str(in_flight)]
                 done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
                 if not done.stdout:
                     raise SystemExit(f"{name}: exit code {done.returncode}\n{done.stderr[-2000:]}")

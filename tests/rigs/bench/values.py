@@ -126,6 +126,15 @@ def topk_prompt(client, np):
 
 
 def dumps(client, np):
+    """1,000 datums dumped to JSON values and back."""
+    prompts, arrays = columns(np)
+    rows = list(zip(*(list(array) for array in arrays.values()), strict=True))
+    data = build(client, prompts, rows)
+    datum = client.types.Datum
+    return lambda: [datum.model_validate(item.model_dump(mode="json")) for item in data]
+
+
+def pickles(client, np):
     """1,000 datums pickled and unpickled."""
     prompts, arrays = columns(np)
     rows = list(zip(*(list(array) for array in arrays.values()), strict=True))
@@ -141,7 +150,8 @@ CASES = {
     "to_ints": to_ints,
     "topk_lists": topk_lists,
     "topk_prompt": topk_prompt,
-    "pickles": dumps,
+    "dumps": dumps,
+    "pickles": pickles,
 }
 REPEATS = 5
 

@@ -1,6 +1,7 @@
-"""One case with one client in a fresh process: `python worker.py MODULE import|sample|forward_backward URL`.
+"""One case with one client in a fresh process: `python worker.py MODULE CASE URL [SAMPLES]`.
 
-MODULE is `tinker` or `tinkerwire`: both have the official names. Prints one JSON object with the figures.
+MODULE is `tinker` or `tinkerwire`: both have the official names. CASE is import, sample, memory, sequential or
+forward_backward. Prints one JSON object with the figures.
 CPU is user and system time of all threads of the process.
 """
 
@@ -34,6 +35,7 @@ IMPORT = {
     "modules": len(sys.modules),
 }
 
+import asyncio  # noqa: E402
 import json  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -41,31 +43,73 @@ import numpy as np  # noqa: E402
 # One client loads numpy with its import and the other at its first use, so the figure with numpy is reported for both.
 IMPORT["cpu_with_numpy_ms"] = (cpu_s() - _before[1]) * 1000
 
-SAMPLES = 1000
 PROMPT_TOKENS = 1000
 ANSWER_TOKENS = 256
+AT_ONCE = 2000
 DATUMS = 64
 DATUM_TOKENS = 4096
 STEPS = 3
 
 
 def measured(work, count):
-    """Run `work` and return its CPU and wall milliseconds per piece, and memory before and at the peak."""
+    """Run `work` and return its CPU and wall milliseconds per piece, and the memory that it adds at its peak."""
     start_mib, cpu, wall = memory_mib("VmRSS"), cpu_s(), time.perf_counter()
     work()
     return {
         "cpu_ms": (cpu_s() - cpu) * 1000 / count,
         "wall_ms": (time.perf_counter() - wall) * 1000 / count,
-        "start_mib": start_mib,
-        "peak_mib": memory_mib("VmHWM"),
+        "added_mib": memory_mib("VmHWM") - start_mib,
     }
 
 
-def sample(service):
-    """1,000 samples at once: a prompt of 1,000 tokens each, 256 tokens and logprobs back."""
-    sampler = service.create_sampling_client(base_model="stub/model")
-    params = client.types.SamplingParams(max_tokens=ANSWER_TOKENS, temperature=1.0)
-    prompts = np.random.default_rng(1).integers(0, 150_000, (SAMPLES, PROMPT_TOKENS)).tolist()
+def retry_config():
+    """Return the class of retry options, which the official package does not export."""
+    if client.__name__ == "tinkerwire":
+        return client.RetryConfig
+    from tinker.lib.retry_handler import RetryConfig  # noqa: PLC0415
+
+    return RetryConfig
+
+
+def prompts_of(count):
+    """Return prompts of 1,000 tokens; beyond 2,000 they repeat, so that the prompts of the bench cost no memory."""
+    distinct = np.random.default_rng(1).integers(0, 150_000, (min(count, 2000), PROMPT_TOKENS)).tolist()
+    return [distinct[i % len(distinct)] for i in range(count)]
+
+
+def create_sampler(service, count):
+    """Return a sampling client for so many samples in flight, and the parameters of its samples."""
+    sampler = service.create_sampling_client(
+        base_model="stub/model", retry_config=retry_config()(max_connections=max(count, AT_ONCE))
+    )
+    return sampler, client.types.SamplingParams(max_tokens=ANSWER_TOKENS, temperature=1.0)
+
+
+def sample(service, count):
+    """Take samples, 2,000 at once: a prompt of 1,000 tokens each, 256 tokens and logprobs back."""
+    sampler, params = create_sampler(service, count)
+    prompts = prompts_of(count)
+
+    def run(tokens):
+        for start in range(0, len(tokens), AT_ONCE):
+            futures = [
+                sampler.sample(client.types.ModelInput.from_ints(prompt), num_samples=1, sampling_params=params)
+                for prompt in tokens[start : start + AT_ONCE]
+            ]
+            for future in futures:
+                sequence = future.result().sequences[0]
+                check(len(list(sequence.tokens)), ANSWER_TOKENS, "tokens of a sample")
+                check(len(list(sequence.logprobs)), ANSWER_TOKENS, "logprobs of a sample")
+
+    run(prompts[:50])
+    return measured(lambda: run(prompts), count)
+
+
+def memory(service, count):
+    """Take all samples at once, and keep the results as arrays."""
+    sampler, params = create_sampler(service, count)
+    prompts = prompts_of(count)
+    results = []
 
     def run(tokens):
         futures = [
@@ -74,14 +118,27 @@ def sample(service):
         ]
         for future in futures:
             sequence = future.result().sequences[0]
-            check(len(list(sequence.tokens)), ANSWER_TOKENS, "tokens of a sample")
-            check(len(list(sequence.logprobs)), ANSWER_TOKENS, "logprobs of a sample")
+            results.append((sequence.tokens_np, sequence.logprobs_np))
+            check(len(results[-1][0]), ANSWER_TOKENS, "tokens of a sample")
 
     run(prompts[:50])
-    return measured(lambda: run(prompts), SAMPLES)
+    return measured(lambda: run(prompts), count)
 
 
-def forward_backward(service):
+def sequential(service, count):
+    """Take samples one after the other."""
+    sampler, params = create_sampler(service, count)
+    prompt = client.types.ModelInput.from_ints(prompts_of(1)[0])
+
+    async def run(number):
+        for _ in range(number):
+            await sampler.sample_async(prompt, num_samples=1, sampling_params=params)
+
+    asyncio.run(run(20))
+    return measured(lambda: asyncio.run(run(count)), count)
+
+
+def forward_backward(service, _):
     """64 datums of 4,096 tokens with three numpy tensors, logprobs back; the mean of three calls."""
     training = service.create_lora_training_client("stub/model", rank=32)
     rng = np.random.default_rng(1)
@@ -118,13 +175,17 @@ def check(value, expected, what):
         raise SystemExit(f"{what}: {value!r} instead of {expected!r}")
 
 
+CASES = {"sample": sample, "memory": memory, "sequential": sequential, "forward_backward": forward_backward}
+
+
 def main():
     """Run the case that the command line names."""
     case = sys.argv[2]
     figures = IMPORT
     if case != "import":
         service = client.ServiceClient(base_url=sys.argv[3], api_key="tml-bench")
-        figures = {"sample": sample, "forward_backward": forward_backward}[case](service)
+        count = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+        figures = CASES[case](service, count)
     sys.stdout.write(json.dumps(figures | {"version": client.__version__}) + "\n")
     sys.stdout.flush()
 
