@@ -30,7 +30,11 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in attrs.fields(Usage)}
+            trained_tokens=self.trained_tokens + other.trained_tokens,
+            forward_tokens=self.forward_tokens + other.forward_tokens,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            cached_prompt_tokens=self.cached_prompt_tokens + other.cached_prompt_tokens,
+            sampled_tokens=self.sampled_tokens + other.sampled_tokens,
         )
 
 

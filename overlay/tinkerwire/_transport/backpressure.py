@@ -148,11 +148,15 @@ class InFlightLimit:
         self.window = min(self.ceiling, self.window + step)
 
     def _is_open(self) -> bool:
-        is_paused = asyncio.get_running_loop().time() < self._paused_until
-        return self.in_flight < self.window and self._sending < self._max_sending and not is_paused
+        return self.in_flight < self.window and self._sending < self._max_sending and not self._is_paused()
+
+    def _is_paused(self) -> bool:
+        return self._paused_until > 0.0 and asyncio.get_running_loop().time() < self._paused_until
 
     def wake(self) -> None:
         """Let the next operations in as far as the limits allow."""
+        if not self._queue:
+            return
         while self._queue and self._is_open():
             turn, polls = self._queue[0]
             if not turn.done():
@@ -166,9 +170,9 @@ class InFlightLimit:
                 self._sending += 1
                 turn.set_result(None)
             self._queue.popleft()
-        pause = self._paused_until - asyncio.get_running_loop().time()
-        if self._queue and pause > 0 and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(pause, self._end_pause)
+        if self._queue and self._is_paused() and self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(self._paused_until, self._end_pause)
 
     def _end_pause(self) -> None:
         self._timer = None

@@ -53,6 +53,7 @@ class PollConnections:
         """False once the server has returned a poll without a result at once, until it holds one."""
         self._has_warned = False
         self._queues: weakref.WeakSet[Wakeable] = weakref.WeakSet()
+        self._has_queues = False
 
     @property
     def has_free(self) -> bool:
@@ -62,6 +63,7 @@ class PollConnections:
     def add_queue(self, queue: Wakeable) -> None:
         """Wake a queue when a connection is free."""
         self._queues.add(queue)
+        self._has_queues = True
         if self.limit is not None and not self._has_warned:
             self._has_warned = True
             log.warning(
@@ -86,8 +88,9 @@ class PollConnections:
             self._wake()
 
     def _wake(self) -> None:
-        for queue in list(self._queues):
-            queue.wake()
+        if self._has_queues:
+            for queue in list(self._queues):
+                queue.wake()
 
 
 def poll_connections_of(transport: object) -> PollConnections:

@@ -36,7 +36,7 @@ async def read_body(
         zlib.error: the body cannot be decompressed, or ends too early.
     """
     limit = request.limits.of(status)
-    layers = [name.strip().lower() for name in encoding.split(",")]
+    layers = [name.strip().lower() for name in encoding.split(",")] if encoding else []
     layers = [name for name in layers if name not in ("", "identity")]
     if len(layers) > MAX_LAYERS or any(name not in ("gzip", "x-gzip", "deflate") for name in layers):
         raise APIError(
@@ -50,7 +50,7 @@ async def read_body(
     pieces: list[bytes] = []
     size = 0
     async for chunk in chunks:
-        for piece in _decompress(decompressors, chunk):
+        for piece in _decompress(decompressors, chunk) if decompressors else (chunk,):
             pieces.append(piece)
             size += len(piece)
             if limit is not None and size > limit.max_bytes:
