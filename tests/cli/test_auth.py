@@ -93,6 +93,23 @@ def test_login_use_list_and_logout(home: Home, server: ScriptedServer) -> None:
     assert "has no keys" in home.run("list")[1]
 
 
+@pytest.mark.parametrize("arguments", [["login", "--stdin"], ["logout"], ["use", "7"]])
+def test_commands_that_change_the_file_name_the_missing_extra(
+    home: Home, server: ScriptedServer, arguments: list[str]
+) -> None:
+    """Without the package for locks nothing is sent or changed; the list needs no lock."""
+    home.environment["TINKER_BASE_URL"] = server.url
+    # A module of this name that cannot be imported hides the installed one.
+    (home.folder / "filelock.py").write_text("raise ImportError\n")
+    home.environment["PYTHONPATH"] = str(home.folder)
+    code, out, err = home.run(*arguments, stdin=KEY)
+    assert (code, out) == (1, "")
+    assert err.endswith("install the extra: pip install 'tinkerwire[cli]'\n")
+    assert not server.requests
+    assert not home.file.exists()
+    assert home.run("list")[0] == 0
+
+
 def test_embedded_server_accepts_only_its_key(home: Home) -> None:
     """From wire version 0.26.2 on, login stores the right key and rejects another one."""
     with embedded_http_server("--wire", "0.38.0", "--api-key", KEY) as url:

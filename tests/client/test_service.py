@@ -317,6 +317,17 @@ def test_base_url_selects_transport_without_slow_imports(monkeypatch: pytest.Mon
     assert run.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("package", ["filelock", "jsonschema_rs", "zstandard"])
+def test_embedded_server_without_its_packages_names_the_extra(package: str) -> None:
+    """A bare installation imports the client, and its error for ``local`` names the extra to install."""
+    code = f"import sys; sys.modules[{package!r}] = None; import tinkerwire; tinkerwire.ServiceClient(base_url='local')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.rstrip().endswith(
+        f"the embedded server needs the package {package}; install the extra: pip install 'tinkerwire[server]'"
+    )
+
+
 def test_invalid_url_or_wire_version_raises_at_once() -> None:
     """An invalid URL or wire version raises before anything starts."""
     for version in ("9.9.9", "new"):

@@ -18,6 +18,7 @@ from tinkerwire_generated.availability import NEWEST
 from .._credentials.credentials_file import credentials_path
 from .._credentials.secret import Secret
 from .._credentials.stored_keys import StoredKey, add_key, find_key, list_keys, remove_key, use_key
+from .._files import require_lock_package
 from .._transport.address import DEFAULT_BASE_URL, is_embedded, resolve_base_url
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ def _add_base_url(parser: argparse.ArgumentParser) -> None:
 def _run(command: Any, options: argparse.Namespace) -> int:
     try:
         command(options)
-    except (TinkerError, ValueError) as error:
+    except (TinkerError, ValueError, ImportError) as error:
         sys.stderr.write(f"tinkerwire auth: {_escape(str(error))}\n")
         return 1
     except KeyboardInterrupt:
@@ -77,6 +78,7 @@ def _login(options: argparse.Namespace) -> None:
     url = resolve_base_url(options.base_url)
     if is_embedded(url):
         raise ValueError(f"base_url={url!r}, the embedded server, needs no key")
+    require_lock_package()
     secret = _read_key(with_prompt=not options.stdin, url=url)
     previous = next((key for key in list_keys() if key.is_default), None)
     try:
@@ -91,6 +93,7 @@ def _login(options: argparse.Namespace) -> None:
 
 
 def _logout(options: argparse.Namespace) -> None:
+    require_lock_package()
     key = find_key(options.key)
     error = None
     if key.type == "generated":
@@ -127,6 +130,7 @@ def _list(_: argparse.Namespace) -> None:
 
 
 def _use(options: argparse.Namespace) -> None:
+    require_lock_package()
     _print(f"The default key is now {_label(use_key(options.key))}.")
     _print_overrides()
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from typing import Any, cast
 
 import attrs
 
@@ -15,6 +19,7 @@ from tinkerwire_generated.api.training.forward_backward import OPERATION as FORW
 from tinkerwire_generated.models import ForwardBackwardRequest, ForwardRequest
 from tinkerwire_generated.protobuf import MESSAGE_VERSIONS
 
+from .._futures.logger import log
 from .dialect import BATCH_OPERATIONS, Dialect
 
 
@@ -82,6 +87,22 @@ def decode(content: bytes, result_type: type) -> Any:
     return protobuf.decode_result(content, result_type)
 
 
+@cache
+def find_zstd() -> Callable[[bytes], bytes] | None:
+    """Return the function that compresses with zstd; None, with a warning, if no package has one."""
+    with suppress(ImportError):  # Python 3.14
+        return cast("Callable[[bytes], bytes]", import_module("compression.zstd").compress)
+    with suppress(ImportError):
+        import zstandard  # noqa: PLC0415
+
+        return lambda content: zstandard.ZstdCompressor().compress(content)
+    log.warning(
+        "the server asks for compressed batches, and no package for zstd is installed: batches are sent "
+        "uncompressed; pip install 'tinkerwire[zstd]'"
+    )
+    return None
+
+
 def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:
     from . import protobuf  # noqa: PLC0415
 
@@ -89,10 +110,9 @@ def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:
     # As protobuf, forward and forward_backward are one call; a field of the message distinguishes them.
     request = Call(FORWARD_BACKWARD).encode(dialect.converter)
     headers = {**request.headers, "content-type": PROTOBUF}
-    if dialect.config.proto_compress_fwdbwd:
-        import zstandard  # noqa: PLC0415
-
-        content = zstandard.ZstdCompressor().compress(content)
+    compress = find_zstd() if dialect.config.proto_compress_fwdbwd else None
+    if compress is not None:
+        content = compress(content)
         headers["content-encoding"] = "zstd"
     return attrs.evolve(request, headers=headers, content=content)
 

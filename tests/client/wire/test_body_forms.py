@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client
 from support.scripted import TEST_TIMEOUT_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._transport.backpressure import Traffic
+from tinkerwire._wire import codec
 from tinkerwire._wire.dialect import BATCH_OPERATIONS, Dialect
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Quirks
 from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
@@ -262,6 +264,25 @@ def test_rejected_compression_is_disabled(server: ScriptedServer) -> None:
             training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert not client.dialect.config.proto_compress_fwdbwd
     assert len(server.named("forward_backward")) == 4
+
+
+def test_batches_are_sent_uncompressed_without_a_package_for_zstd(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that asks for compression gets plain batches, and one warning names the extra."""
+    server.rules["client/config"] = lambda _: ScriptedResponse({"proto_compress_fwdbwd": True})
+    for package in ("zstandard", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, package, None)
+    codec.find_zstd.cache_clear()
+    try:
+        with open_client(server.url, wire_version=None) as client:
+            training = client.create_lora_training_client("base", rank=8)
+            for _ in range(2):
+                training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
+    finally:
+        codec.find_zstd.cache_clear()
+    assert all("content-encoding" not in request.headers for request in server.named("forward_backward"))
+    assert caplog.text.count("tinkerwire[zstd]") == 1
 
 
 def test_form_that_cannot_express_batch_is_skipped(server: ScriptedServer) -> None:
