@@ -9,7 +9,7 @@ import sys
 import types
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeAlias, Union, get_args, get_origin
 
 import attrs
 
@@ -45,8 +45,10 @@ def default_of(attribute: attrs.Attribute[Any]) -> Any:
     return factory() if factory else attribute.default
 
 
-def _slot_defaults(cls: type) -> tuple[tuple[str, Any], ...]:
-    return tuple((a.name, a.default) for a in attrs.fields(cls) if a.default is not attrs.NOTHING)
+def _slot_setters(cls: type) -> tuple[dict[str, SlotSetter], tuple[tuple[SlotSetter, Any], ...]]:
+    setters = {a.name: getattr(cls, a.name).__set__ for a in attrs.fields(cls)}
+    defaults = ((setters[a.name], a.default) for a in attrs.fields(cls) if a.default is not attrs.NOTHING)
+    return setters, tuple(defaults)
 
 
 def _sibling(cls: type, name: str) -> Any:
@@ -54,8 +56,11 @@ def _sibling(cls: type, name: str) -> Any:
     return next(getattr(module, name) for module in modules if hasattr(module, name))
 
 
-slot_defaults: Callable[[type], tuple[tuple[str, Any], ...]] = cache(_slot_defaults)
-"""Return the slots and defaults of the optional fields of a model without default factories."""
+SlotSetter: TypeAlias = Callable[[Any, Any], None]
+"""Sets a slot of a frozen model; twice as fast as :func:`object.__setattr__`."""
+
+slot_setters: Callable[[type], tuple[dict[str, SlotSetter], tuple[tuple[SlotSetter, Any], ...]]] = cache(_slot_setters)
+"""Return the setters of a model's slots, and those of its optional fields with their defaults (no factories)."""
 
 sibling: Callable[[type, str], Any] = cache(_sibling)
 """Return the class of a name in the module of a model, or in that of its base if users derived the model."""

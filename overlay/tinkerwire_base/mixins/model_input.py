@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from ..lazy_numpy import Array
-from ..reflection import sibling
+from ..reflection import sibling, slot_setters
 from .chunks import EncodedTextChunkMixin
 from .normalize import copy_list, set_field
 
@@ -31,7 +31,13 @@ class ModelInputMixin:
     @classmethod
     def from_ints(cls, tokens: Sequence[int] | Array) -> Self:
         """Make an input of one text chunk with these token ids."""
-        return cls(chunks=[cls._make_chunk(tokens)])  # type: ignore[call-arg]
+        chunks = [cls._make_chunk(tokens)]
+        if cls is not sibling(cls, "ModelInput"):
+            return cls(chunks=chunks)  # type: ignore[call-arg]
+        # The constructor would check the chunk, which has just been made, against all kinds of chunks.
+        model_input = object.__new__(cls)
+        slot_setters(cls)[0]["chunks"](model_input, chunks)
+        return model_input
 
     @classmethod
     def empty(cls) -> Self:

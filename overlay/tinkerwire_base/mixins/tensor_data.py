@@ -10,7 +10,7 @@ from typing_extensions import Self
 
 from ..lazy_numpy import Array, np
 from ..list_array import ListCodec, read_list, stored_form
-from ..reflection import slot_defaults
+from ..reflection import slot_setters
 from ..short_repr import short_repr
 from ..tensors import flat_array, plain_array, wire_array, wire_dtype
 from .normalize import set_field
@@ -187,11 +187,12 @@ class TensorDataMixin:
         flat = array if array.ndim == 1 else array.reshape(-1)
         # The constructor, which checks and converts again, would take as long as everything else.
         tensor = object.__new__(cls)
-        for slot, default in slot_defaults(cls):
-            set_field(tensor, slot, default)
-        set_field(tensor, "_data", flat)
-        set_field(tensor, "dtype", wire_dtype(array))
-        set_field(tensor, "shape", list(array.shape))
+        setters, defaults = slot_setters(cls)
+        for set_slot, default in defaults:
+            set_slot(tensor, default)
+        setters["_data"](tensor, flat)
+        setters["dtype"](tensor, wire_dtype(array))
+        setters["shape"](tensor, list(array.shape))
         return tensor
 
     def to_numpy(self, pad_value: int = 0) -> Array:

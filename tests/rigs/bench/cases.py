@@ -73,7 +73,7 @@ VALUES = {
     "to_ints": "to_ints of 100,000 tokens",
     "topk_lists": "top-k lists, 8 x 4,096 x 20",
     "topk_prompt": "top-k lists of a prompt, 32,768 x 20",
-    "dumps": "1,000 datums dumped to JSON values and back",
+    "dumps": "1,000 prompts dumped to JSON and back",
     "pickles": "1,000 datums pickled and unpickled",
 }
 DELAYS = {

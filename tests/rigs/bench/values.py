@@ -126,12 +126,10 @@ def topk_prompt(client, np):
 
 
 def dumps(client, np):
-    """1,000 datums dumped to JSON values and back."""
-    prompts, arrays = columns(np)
-    rows = list(zip(*(list(array) for array in arrays.values()), strict=True))
-    data = build(client, prompts, rows)
-    datum = client.types.Datum
-    return lambda: [datum.model_validate(item.model_dump(mode="json")) for item in data]
+    """1,000 prompts dumped to JSON and back."""
+    model_input = client.types.ModelInput
+    inputs = [model_input.from_ints(prompt) for prompt in columns(np)[0]]
+    return lambda: [model_input.model_validate_json(item.model_dump_json()) for item in inputs]
 
 
 def pickles(client, np):
