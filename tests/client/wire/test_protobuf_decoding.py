@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -239,3 +241,20 @@ def test_protobuf_sample_equals_json_sample() -> None:
     assert (first.topk_logprobs, second.topk_logprobs) == (None, sample.topk_prompt_logprobs)
     assert sample.extra_fields == {}
     assert decode_sample_of(prompt_logprobs=b"", topk_prompt_logprobs={"k": 4})() == m.SampleResponse(sequences=[])
+
+
+def test_decoder_is_loaded_as_a_whole() -> None:
+    """After it is loaded, no result imports a module: the results behind the first one would wait for the import."""
+    code = """
+import sys
+from tinkerwire import types
+from tinkerwire._wire.codec import decode, load_decoder
+content = bytes.fromhex("0a0c1204010000001a04000000bf")
+assert "numpy" not in sys.modules
+load_decoder(types.SampleResponse)
+loaded = set(sys.modules)
+decode(content, types.SampleResponse)
+print(sorted(set(sys.modules) - loaded))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.stdout, run.returncode) == ("[]\n", 0), run.stderr
