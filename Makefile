@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift bench bench-transports test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate drift bench bench-transports scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -49,6 +49,9 @@ bench: $(READY)  ## measure CPU, time and memory against the official SDK, in on
 
 bench-transports: $(READY)  ## compare HTTP clients for Python
 	$(BIN)/python -m tests.rigs.bench.transports
+
+scale: $(READY)  ## run rollouts in many processes, in Ray and in a DataLoader; the first run downloads 1 GB
+	$(BIN)/python -m tests.rigs.scale.run
 
 test-official: $(READY)  ## drive the embedded server with the official SDK; compare models and protobuf with it
 	$(BIN)/python -m tests.rigs.official.run
