@@ -16,7 +16,7 @@ from tinkerwire_generated.models import (
 from tinkerwire_generated.protobuf import message_class
 
 from .protobuf_forms import REQUEST, message_codec
-from .protobuf_messages import parsed, serialized
+from .protobuf_messages import parse_message, serialize_message
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def encode_request(
     """
     message = message_class(REQUEST)(forward_only=isinstance(request, ForwardRequest))
     message_codec(floor or version, version).write(REQUEST, message, request)
-    return serialized(message, version)
+    return serialize_message(message, version)
 
 
 def decode_result(data: bytes, model: type[T]) -> T:
@@ -49,7 +49,7 @@ def decode_result(data: bytes, model: type[T]) -> T:
     Raises:
         ValueError: the message is malformed; the error has the path.
     """
-    return message_codec().read(model.__name__, parsed(model.__name__, data), model)
+    return message_codec().read(model.__name__, parse_message(model.__name__, data), model)
 
 
 def decode_output(data: bytes) -> ForwardBackwardOutput:

@@ -123,8 +123,8 @@ class MessageCodec:
         model = getattr(models, name)
         form = self._model_form(name, model)
         names = self._tables.names.get(name, {})
-        known = {names.get(field_name(attribute), field_name(attribute)) for attribute in attrs.fields(model)}
-        unsupported = {*MESSAGE_FIELDS[name]} - known
+        supported = {names.get(field_name(attribute), field_name(attribute)) for attribute in attrs.fields(model)}
+        unsupported = {*MESSAGE_FIELDS[name]} - supported
 
         def write(message: Any, place: str, value: Any) -> None:
             if not isinstance(value, model):

@@ -24,7 +24,7 @@ REQUEST = "ForwardBackwardRequest"
 
 
 def _read_logprobs(place: str, data: bytes) -> Any:
-    return tensors.stored(place, data, tensors.FLOAT32) if data else UNSET
+    return tensors.raw_array(place, data, tensors.FLOAT32) if data else UNSET
 
 
 def _write_input(codec: MessageCodec, message: Any, prefix: str, value: ForwardBackwardInput) -> None:
@@ -91,14 +91,16 @@ def _spans_reader(field: str) -> Callable[[MessageCodec, str, Any], Any]:
 def _write_outputs(_: MessageCodec, message: Any, prefix: str, outputs: Sequence[Mapping[str, TensorData]]) -> None:
     start = 0
     for names, group in groupby(outputs, _record_key):
-        alike = list(group)
+        record_outputs = list(group)
         # The model has the type before the outputs, so the message has the type already.
-        record = message.loss_fn_outputs.add(type_tag=message.loss_fn_output_type, num_datums=len(alike))
+        record = message.loss_fn_outputs.add(type_tag=message.loss_fn_output_type, num_datums=len(record_outputs))
         for name, *_dtypes in names:
             tensors.join(
-                record.fields[name], f"{prefix}loss_fn_outputs[{start}:][{name!r}]", [output[name] for output in alike]
+                record.fields[name],
+                f"{prefix}loss_fn_outputs[{start}:][{name!r}]",
+                [output[name] for output in record_outputs],
             )
-        start += len(alike)
+        start += len(record_outputs)
 
 
 def _record_key(output: Mapping[str, TensorData]) -> Sequence[tuple[str, str, tuple[int, ...]]]:
@@ -159,7 +161,7 @@ TABLES = FormTables(
     values={
         "EncodedTextChunk": {"tokens": Form(tensors.int32_bytes, partial(tensors.numbers, dtype=tensors.INT32))},
         "SampledSequence": {
-            "tokens": Form(tensors.int32_bytes, partial(tensors.stored, dtype=tensors.INT32)),
+            "tokens": Form(tensors.int32_bytes, partial(tensors.raw_array, dtype=tensors.INT32)),
             "logprobs": Form(tensors.float32_bytes, _read_logprobs),
         },
         "SampleResponse": {"prompt_logprobs": Form(tensors.float32_bytes, _read_logprobs)},

@@ -12,7 +12,7 @@ from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_FIELDS
 from .contract_rules import protobuf_rules
 
 
-def parsed(name: str, data: bytes) -> Any:
+def parse_message(name: str, data: bytes) -> Any:
     """Return the message of bytes; raise ValueError if they cannot be parsed."""
     from google.protobuf.message import DecodeError  # noqa: PLC0415  (slow to load, and not everybody needs it)
 
@@ -22,21 +22,21 @@ def parsed(name: str, data: bytes) -> Any:
         raise ValueError(f"{name}: {len(data)} bytes cannot be parsed: {error}") from None
 
 
-def serialized(filled: Any, version: str | None) -> bytes:
+def serialize_message(message: Any, version: str | None) -> bytes:
     """Return the bytes of a message; raise DialectError if the wire version lacks the message or a set field."""
     if version is not None:
-        name = filled.DESCRIPTOR.name
+        name = message.DESCRIPTOR.name
         protobuf_rules(version).require(f"the protobuf message {name}", MESSAGE_VERSIONS[name])
-        refuse_absent(filled, version)
-    content: bytes = filled.SerializeToString(deterministic=True)
+        refuse_absent(message, version)
+    content: bytes = message.SerializeToString(deterministic=True)
     return content
 
 
-def refuse_absent(filled: Any, version: str) -> None:
+def refuse_absent(message: Any, version: str) -> None:
     """Raise DialectError if a set field does not exist in the wire version."""
     absent = _absent(version)
     if absent:
-        _refuse_absent(filled, version, absent)
+        _refuse_absent(message, version, absent)
 
 
 def has_field(version: str | None, name: str, field: str) -> bool:
@@ -65,13 +65,13 @@ def _absent(version: str) -> dict[str, dict[str, VersionRange]]:
     return {name: fields for name, fields in absent.items() if fields}
 
 
-def _refuse_absent(filled: Any, version: str, absent: dict[str, dict[str, VersionRange]]) -> None:
-    name = filled.DESCRIPTOR.name
-    here = absent.get(name, {})
-    for descriptor, value in filled.ListFields():
+def _refuse_absent(message: Any, version: str, absent: dict[str, dict[str, VersionRange]]) -> None:
+    name = message.DESCRIPTOR.name
+    absent_fields = absent.get(name, {})
+    for descriptor, value in message.ListFields():
         field = descriptor.name
-        if field in here:
-            protobuf_rules(version).require(f"{name}.{field}", here[field])
+        if field in absent_fields:
+            protobuf_rules(version).require(f"{name}.{field}", absent_fields[field])
         kind, label, _ = MESSAGE_FIELDS[name][field]
         if kind in MESSAGE_FIELDS:
             for part in value if label == "repeated" else value.values() if label == "map" else [value]:

@@ -21,12 +21,13 @@ FLOAT32, INT64, INT32, BFLOAT16 = (
 )
 """The dtypes of the wire, by their numbers."""
 
-_STORED: Mapping[int, str] = {
+_NUMPY_CODES: Mapping[int, str] = {
     FLOAT32: "<f4",
     INT64: "<i8",
     INT32: "<i4",
     BFLOAT16: "<u2",
 }
+"""The numpy codes of the dtypes; numpy has no bfloat16, so its bits are read as integers."""
 _numpy_dtypes: dict[int, np.dtype[Any]] = {}
 """The dtypes of numpy that were needed so far; making one takes as long as reading an array."""
 _NUMBERS = {"float32": FLOAT32, "int64": INT64}
@@ -42,16 +43,16 @@ def numbers(place: str, data: bytes, dtype: int) -> Array:
     Raises:
         ValueError: an unknown dtype, or bytes that end within a number.
     """
-    return _widen(stored(place, data, dtype))
+    return _widen(raw_array(place, data, dtype))
 
 
-def stored(place: str, data: bytes, dtype: int) -> Array:
+def raw_array(place: str, data: bytes, dtype: int) -> Array:
     """Return the flat array of bytes unchanged: no copy, and read-only. Errors are those of :func:`numbers`."""
     kind = _numpy_dtypes.get(dtype)
     if kind is None:
-        if dtype not in _STORED:
-            raise ValueError(f"{place}: dtype {dtype} is not one of {', '.join(map(str, _STORED))}")
-        kind = _numpy_dtypes[dtype] = np.dtype(_STORED[dtype])
+        if dtype not in _NUMPY_CODES:
+            raise ValueError(f"{place}: dtype {dtype} is not one of {', '.join(map(str, _NUMPY_CODES))}")
+        kind = _numpy_dtypes[dtype] = np.dtype(_NUMPY_CODES[dtype])
     try:
         return np.frombuffer(data, kind)
     except ValueError:
@@ -119,7 +120,7 @@ def tensor_of(place: str, message: Any) -> TensorData:
 
 def split(place: str, message: Any) -> Iterator[TensorData]:
     """Return the tensors of a BatchedTensor as views of one array; raise ValueError with the place if malformed."""
-    raw = stored(place, message.data, message.dtype)
+    raw = raw_array(place, message.data, message.dtype)
     offsets = numbers(f"{place}.offsets", message.offsets, INT64)
     size, trailing = raw.dtype.itemsize, list(message.trailing_shape)
     if not len(offsets) and not len(raw):
@@ -165,8 +166,8 @@ def trailing_shape(place: str, tensor: TensorData) -> list[int]:
 def topk_of(place: str, message: Any) -> TopkLogprobs | None:
     """Return the top-k tokens at each position; None without positions or tokens; ValueError if malformed."""
     size = message.length * message.k
-    tokens = stored(f"{place}.token_ids", message.token_ids, INT32)
-    logprobs = stored(f"{place}.logprobs", message.logprobs, FLOAT32)
+    tokens = raw_array(f"{place}.token_ids", message.token_ids, INT32)
+    logprobs = raw_array(f"{place}.logprobs", message.logprobs, FLOAT32)
     if len(tokens) != size or len(logprobs) != size:
         raise ValueError(
             f"{place}: {len(tokens)} tokens and {len(logprobs)} logprobs are not {message.length} places of {message.k}"

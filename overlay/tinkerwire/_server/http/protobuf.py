@@ -7,7 +7,7 @@ from tinkerwire_generated.models import ForwardBackwardRequest, ForwardRequest
 from tinkerwire_generated.protobuf import message_class
 
 from ..._wire.protobuf_forms import REQUEST, message_codec
-from ..._wire.protobuf_messages import check_model, parsed, refuse_absent, serialized
+from ..._wire.protobuf_messages import check_model, parse_message, refuse_absent, serialize_message
 
 
 def decode_request(data: bytes, version: str | None = None) -> ForwardBackwardRequest | ForwardRequest:
@@ -21,7 +21,7 @@ def decode_request(data: bytes, version: str | None = None) -> ForwardBackwardRe
         DialectError: the version does not have a field of the message.
         ValueError: the message is invalid, or no model can represent it; the error has the path.
     """
-    message = parsed(REQUEST, data)
+    message = parse_message(REQUEST, data)
     if version is not None:
         refuse_absent(message, version)
     if message.forward_only:
@@ -47,4 +47,4 @@ def encode_result(result: Model, version: str | None = None) -> bytes:
     name = type(result).__name__
     message = message_class(name)()
     message_codec(version, version).write(name, message, result)
-    return serialized(message, version)
+    return serialize_message(message, version)

@@ -7,7 +7,7 @@ from typing import Any
 from tinkerwire_generated.models import ForwardBackwardRequest, ForwardRequest
 
 from ..._wire.protobuf import encode_request
-from ..._wire.protobuf_messages import parsed
+from ..._wire.protobuf_messages import parse_message
 
 __all__ = ["forward_backward_request_to_proto"]
 
@@ -18,4 +18,4 @@ def forward_backward_request_to_proto(request: ForwardBackwardRequest | ForwardR
     Raises:
         DialectError, OverflowError, ValueError: the message cannot hold something in the request.
     """
-    return parsed("ForwardBackwardRequest", encode_request(request))
+    return parse_message("ForwardBackwardRequest", encode_request(request))
