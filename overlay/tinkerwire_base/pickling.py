@@ -50,7 +50,7 @@ def set_state(model: Any, state: Any) -> None:
 
         raise UnpicklingError(
             f"{type(model).__name__}: the pickle does not fit this version: {error}; load it with the release that "
-            "wrote it, and pickle the model_dump() of its models, or their fields, instead"
+            "wrote it, and pickle the model_dump() of each model instead"
         ) from error
 
 
@@ -62,7 +62,7 @@ def _names(cls: Any) -> frozenset[str]:
 def _official_values(model: Any, state: Any) -> dict[str, Any]:
     """Return the arguments of the constructor in the state of an official object."""
     if not isinstance(state, Mapping):
-        raise TypeError(f"its state is a {type(state).__name__} instead of a dict")
+        raise TypeError(f"expected a dict as state, got {type(state).__name__}")
     cls: Any = type(model)
     names = {attribute.alias for attribute in attrs.fields(cls)}
     values = dict(state.get(PYDANTIC_VALUES, state))
@@ -74,5 +74,5 @@ def _official_values(model: Any, state: Any) -> dict[str, Any]:
     if EXTRA_FIELDS in names:
         values[EXTRA_FIELDS] = {**values.get(EXTRA_FIELDS, {}), **unknown}
     elif unknown:
-        raise ValueError(f"it has no fields {', '.join(sorted(unknown))}")
+        raise ValueError(f"the model has no fields {', '.join(sorted(unknown))}")
     return values

@@ -67,8 +67,8 @@ def wire_array(name: str, value: Any, list_dtypes: Mapping[str, str] = NO_DTYPES
         array = _from_torch(name, value)
     else:
         raise TypeError(
-            f"{name}: {type(value).__name__} is not an array, a tensor or a list of numbers; "
-            "numpy.asarray makes an array of most things"
+            f"{name}: expected an array, a tensor or a list of numbers, got {type(value).__name__}; "
+            "convert it with numpy.asarray"
         )
     return _to_wire_dtype(name, array)
 
@@ -82,7 +82,7 @@ def plain_array(name: str, array: Array) -> Array:
     if type(array) is np.ndarray and array.dtype.isnative and array.flags.c_contiguous:
         return array
     if _is_masked(array):
-        raise TypeError(f"{name}: the wire has no masks; pass a plain array, such as one made by .filled(0)")
+        raise TypeError(f"{name}: masked arrays cannot be sent; pass a plain array, such as array.filled(0)")
     return np.asarray(array, array.dtype.newbyteorder("="), order="C")
 
 
@@ -257,7 +257,7 @@ def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> N
             expected = "an int" if dtype == "int64" else "a number"
             raise TypeError(f"{_at(name, here)}: expected {expected}, got {short_repr(item)} ({type(item).__name__})")
     if len(lengths) > 1:
-        raise ValueError(f"{_at(name, place)}: ragged list, its rows have different lengths; pad them or send 1-D")
+        raise ValueError(f"{_at(name, place)}: rows must have equal lengths; pad them or pass a 1-D list")
 
 
 def _to_wire_dtype(name: str, array: Array, target: str | None = None, *, is_list: bool = False) -> Array:
@@ -291,7 +291,7 @@ def refuse_non_finite(name: str, array: Array, reason: str = "JSON has only fini
     """Raise ValueError naming the first NaN or infinity."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{_at(name, position)}: {float(array[position])!r} cannot be sent, {reason}")
+        raise ValueError(f"{_at(name, position)}: {float(array[position])!r} cannot be sent, because {reason}")
 
 
 def _to_float32(name: str, array: Array, *, quiet: bool) -> Array:

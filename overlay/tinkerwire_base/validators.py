@@ -141,7 +141,7 @@ def require_number(place: str, value: Any) -> None:
     if isinstance(value, int):
         require_int(place, value)
     elif not math.isfinite(value):
-        raise ValueError(f"{place}: {value!r} cannot be sent, JSON has only finite numbers")
+        raise ValueError(f"{place}: {value!r} cannot be sent, because JSON has only finite numbers")
 
 
 def require_str(place: str, value: Any) -> None:
@@ -167,7 +167,9 @@ def require_aware_datetime(place: str, value: Any) -> None:
     if not isinstance(value, datetime):
         raise _type_error(place, "a datetime", value)
     if value.utcoffset() is None:
-        raise ValueError(f"{place}: {value!r} has no time zone; give it one, such as datetime.now(timezone.utc)")
+        raise ValueError(
+            f"{place}: {value!r} has no time zone; pass an aware datetime, such as datetime.now(timezone.utc)"
+        )
 
 
 def one_of(*allowed: object) -> Check:
@@ -176,7 +178,7 @@ def one_of(*allowed: object) -> Check:
     def run(place: str, value: Any) -> None:
         # The type first: ``==`` compares an array item by item.
         if not any(isinstance(value, type(item)) and value == item for item in allowed):
-            raise ValueError(f"{place}: {short_repr(value)} is not one of {', '.join(map(repr, allowed))}")
+            raise ValueError(f"{place}: must be one of {', '.join(map(repr, allowed))}, got {short_repr(value)}")
 
     return run
 
@@ -186,7 +188,7 @@ def at_least(bound: float, *, exclusive: bool = False) -> Check:
 
     def run(place: str, value: Any) -> None:
         if value < bound or (exclusive and value == bound):
-            raise ValueError(f"{place}: {value!r} is too small, it must be {'>' if exclusive else '>='} {bound}")
+            raise ValueError(f"{place}: must be {'greater than' if exclusive else 'at least'} {bound}, got {value!r}")
 
     return run
 
@@ -196,7 +198,7 @@ def at_most(bound: float, *, exclusive: bool = False) -> Check:
 
     def run(place: str, value: Any) -> None:
         if value > bound or (exclusive and value == bound):
-            raise ValueError(f"{place}: {value!r} is too large, it must be {'<' if exclusive else '<='} {bound}")
+            raise ValueError(f"{place}: must be {'less than' if exclusive else 'at most'} {bound}, got {value!r}")
 
     return run
 
@@ -206,9 +208,8 @@ def has_size(low: int = 0, high: int | None = None) -> Check:
 
     def run(place: str, value: Any) -> None:
         if len(value) < low or (high is not None and len(value) > high):
-            raise ValueError(
-                f"{place}: has {len(value)} entries, allowed are {low} to {'any' if high is None else high}"
-            )
+            limit = f"at least {low}" if high is None else f"{low} to {high}"
+            raise ValueError(f"{place}: must have {limit} entries, got {len(value)}")
 
     return run
 
@@ -219,7 +220,7 @@ def matches(pattern: str) -> Check:
 
     def run(place: str, value: Any) -> None:
         if not compiled.search(value):
-            raise ValueError(f"{place}: {short_repr(value)} does not match {pattern!r}")
+            raise ValueError(f"{place}: must match {pattern!r}, got {short_repr(value)}")
 
     return run
 

@@ -76,7 +76,7 @@ Limits: Any = _Limits
         (
             lambda: m.GetInfoRequest(model_id="m", type="x"),
             ValueError,
-            r"GetInfoRequest.type: 'x' is not one of 'get_info'",
+            r"GetInfoRequest.type: must be one of 'get_info', got 'x'",
         ),
         (
             lambda: m.CreateSessionRequest(tags="abc", user_metadata=None, sdk_version="0"),
@@ -123,15 +123,15 @@ Limits: Any = _Limits
             TypeError,
             r"expected SamplingParams, got {} \(dict\)",
         ),
-        (lambda: Limits(count=0), ValueError, r"Limits.count: 0 is too small, it must be >= 1"),
-        (lambda: Limits(count=10), ValueError, r"Limits.count: 10 is too large, it must be <= 9"),
-        (lambda: Limits(share=0.0), ValueError, r"Limits.share: 0.0 is too small, it must be > 0"),
-        (lambda: Limits(share=1), ValueError, r"Limits.share: 1 is too large, it must be < 1"),
+        (lambda: Limits(count=0), ValueError, r"Limits.count: must be at least 1, got 0"),
+        (lambda: Limits(count=10), ValueError, r"Limits.count: must be at most 9, got 10"),
+        (lambda: Limits(share=0.0), ValueError, r"Limits.share: must be greater than 0, got 0.0"),
+        (lambda: Limits(share=1), ValueError, r"Limits.share: must be less than 1, got 1"),
         (lambda: Limits(share=None), TypeError, r"Limits.share: expected a number, got None"),
-        (lambda: Limits(name="a"), ValueError, r"Limits.name: has 1 entries, allowed are 2 to 4"),
-        (lambda: Limits(name="AB"), ValueError, r"Limits.name: 'AB' does not match '\^\[a-z\]\+\$'"),
+        (lambda: Limits(name="a"), ValueError, r"Limits.name: must have 2 to 4 entries, got 1"),
+        (lambda: Limits(name="AB"), ValueError, r"Limits.name: must match '\^\[a-z\]\+\$', got 'AB'"),
         (lambda: Limits(name=UNSET), TypeError, r"Limits.name: expected a str, got UNSET"),
-        (lambda: Limits(names=["a", "b", "c"]), ValueError, r"Limits.names: has 3 entries, allowed are 0 to 2"),
+        (lambda: Limits(names=["a", "b", "c"]), ValueError, r"Limits.names: must have 0 to 2 entries, got 3"),
         (lambda: Limits(blob="x"), TypeError, r"Limits.blob: expected bytes, got 'x'"),
     ],
 )
@@ -167,7 +167,7 @@ def test_validators_resolve_types_per_class() -> None:
         extra: int = attrs.field(default=0, validator=field_validator())
 
     for cls in (Limits, More, Limits):
-        with pytest.raises(ValueError, match=f"{cls.__name__}.count: 0 is too small"):
+        with pytest.raises(ValueError, match=f"{cls.__name__}.count: must be at least 1"):
             cls(count=0)
 
 

@@ -36,9 +36,9 @@ def test_with_provenance_sets_both_lists() -> None:
 @pytest.mark.parametrize(
     ("model_input", "loss_fn_inputs", "words"),
     [
-        ([prompt(2)], [sampled(3)], "model_input: the spans cover 2 tokens of 3"),
-        ([prompt(3)], [sampled(2), sampled(2, 2)], "loss_fn_inputs: the spans cover 4 tokens of 3"),
-        ([], [sampled(3)], "model_input: the spans cover 0 tokens"),
+        ([prompt(2)], [sampled(3)], "model_input: the spans must cover 3 tokens, got 2"),
+        ([prompt(3)], [sampled(2), sampled(2, 2)], "loss_fn_inputs: the spans must cover 3 tokens, got 4"),
+        ([], [sampled(3)], "model_input: the spans must cover .* tokens, got 0"),
     ],
 )
 def test_spans_must_cover_all_tokens(model_input: Any, loss_fn_inputs: Any, words: str) -> None:
@@ -55,7 +55,7 @@ def test_targets_of_more_dimensions_are_not_counted() -> None:
 
 def test_one_list_without_the_other_is_rejected() -> None:
     """They come in pairs."""
-    with pytest.raises(ValueError, match="give both"):
+    with pytest.raises(ValueError, match="set both"):
         m.Datum(model_input=m.ModelInput.empty(), loss_fn_inputs={}, model_input_spans=[])
 
 
@@ -63,8 +63,8 @@ def test_one_list_without_the_other_is_rejected() -> None:
     ("fields", "words"),
     [
         ({"sequence_id": "", "length": 1}, "sequence_id"),
-        ({"sequence_id": "s", "length": -1}, "length: -1"),
-        ({"sequence_id": "s", "length": 1, "offset": -1}, "offset: -1"),
+        ({"sequence_id": "s", "length": -1}, "length: must be at least 0, got -1"),
+        ({"sequence_id": "s", "length": 1, "offset": -1}, "offset: must be at least 0, got -1"),
     ],
 )
 @pytest.mark.parametrize("kind", [m.PromptProvenanceSpan, m.SampledProvenanceSpan])

@@ -100,13 +100,15 @@ def test_dtypes_without_a_wire_form_are_rejected(array: Any) -> None:
 @pytest.mark.parametrize("value", [{"data": [1]}, "abc", 5, None, range(3), {1, 2}, object()])
 def test_other_objects_are_rejected_as_tensors(value: Any) -> None:
     """Dicts, text, single numbers and others raise an error that names key, type and the way out."""
-    with pytest.raises(TypeError, match=rf"weights: {type(value).__name__} is not an array.*numpy.asarray"):
+    with pytest.raises(
+        TypeError, match=rf"weights: expected an array, .*, got {type(value).__name__}; .*numpy.asarray"
+    ):
         wire_array("weights", value)
 
 
 def test_masked_arrays_are_rejected() -> None:
     """A mask would be lost without a word."""
-    with pytest.raises(TypeError, match="no masks"):
+    with pytest.raises(TypeError, match="masked arrays cannot be sent"):
         wire_array("weights", np.ma.masked_array([1.0, 2.0], mask=[True, False]))
 
 
@@ -179,9 +181,9 @@ def test_lists_under_unknown_keys_are_rejected() -> None:
         ("weights", [[1.0], [None]], TypeError, r"weights\[1, 0\]: expected a number, got None"),
         ("weights", ["1"], TypeError, r"weights\[0\]: expected a number, got '1' \(str\)"),
         ("weights", [1e39], OverflowError, r"weights\[0\]: 1e\+39 does not fit into float32"),
-        ("weights", [[1.0], [1.0, 2.0]], ValueError, r"weights: ragged list"),
-        ("weights", [[[1.0]], [[1.0], [2.0]]], ValueError, r"weights: ragged list"),
-        ("weights", [1.0, [2.0]], ValueError, r"weights: ragged list"),
+        ("weights", [[1.0], [1.0, 2.0]], ValueError, r"weights: rows must have equal lengths"),
+        ("weights", [[[1.0]], [[1.0], [2.0]]], ValueError, r"weights: rows must have equal lengths"),
+        ("weights", [1.0, [2.0]], ValueError, r"weights: rows must have equal lengths"),
         ("target_tokens", [1, 2.5], TypeError, r"target_tokens\[1\]: expected an int, got 2.5 \(float\)"),
         ("target_tokens", [1.0], TypeError, r"target_tokens\[0\]: expected an int, got 1.0 \(float\)"),
         ("target_tokens", [1, float("nan")], TypeError, r"target_tokens\[1\]: expected an int, got nan"),
@@ -190,7 +192,12 @@ def test_lists_under_unknown_keys_are_rejected() -> None:
         ("target_tokens", [0, 2**70], OverflowError, rf"target_tokens\[1\]: {2**70} does not fit into 64 bits"),
         ("target_tokens", [-1, 2**63], OverflowError, rf"target_tokens\[1\]: {2**63} does not fit into 64 bits"),
         ("target_tokens", [-1, np.uint64(2**63)], OverflowError, r"target_tokens\[1\]: .* does not fit into 64 bits"),
-        ("target_tokens", [np.array([1, 2]), np.array([1])], ValueError, r"target_tokens: ragged list"),
+        (
+            "target_tokens",
+            [np.array([1, 2]), np.array([1])],
+            ValueError,
+            r"target_tokens: rows must have equal lengths",
+        ),
     ],
 )
 def test_invalid_lists_raise_errors_with_key_and_position(

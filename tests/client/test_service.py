@@ -80,7 +80,9 @@ def test_close_leaves_nothing(server: ScriptedServer) -> None:
 def test_unknown_finish_status_raises(server: ScriptedServer) -> None:
     """An invalid status or detail raises, and the client stays open."""
     with open_client(server.url) as client:
-        with pytest.raises(ValueError, match="status: 'failed' is not one of 'success', 'errored', 'interrupted'"):
+        with pytest.raises(
+            ValueError, match="status: must be one of 'success', 'errored', 'interrupted', got 'failed'"
+        ):
             client.close("failed")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="detail: expected a str, got 5"):
             client.close("success", 5)  # type: ignore[arg-type]

@@ -194,7 +194,7 @@ def test_arguments_of_constructors(cls: type, server: ScriptedServer) -> None:
 def test_invalid_close_statuses_are_rejected(server: ScriptedServer, label: str) -> None:
     """An invalid status is rejected, and the client stays open."""
     with open_client(server.url, wire_version=WIRE) as client:
-        with pytest.raises(ValueError, match=r"status: .* is not one of 'success', 'errored', 'interrupted'"):
+        with pytest.raises(ValueError, match=r"status: must be one of 'success', 'errored', 'interrupted', got "):
             client.close(VALUES[label])
         if label not in FIT["str"]:
             with pytest.raises((TypeError, ValueError), match="detail: "):

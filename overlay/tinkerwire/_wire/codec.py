@@ -29,7 +29,7 @@ def refuse_non_finite_batch(request: ForwardBackwardRequest | ForwardRequest, di
     reason = f"JSON has only finite numbers, and batches are sent as JSON: {dialect}"
     for name, value in (batch.loss_fn_config or {}).items():
         if not isinstance(value, str) and not math.isfinite(value):
-            raise ValueError(f"loss_fn_config[{name!r}]: {value!r} cannot be sent, {reason}")
+            raise ValueError(f"loss_fn_config[{name!r}]: {value!r} cannot be sent, because {reason}")
     for position, datum in enumerate(batch.data):
         for name, tensor in datum.loss_fn_inputs.items():
             if tensor.dtype != "int64" and not _is_finite(tensor.raw):
@@ -83,7 +83,7 @@ def decode(content: bytes, result_type: type) -> Any:
     from . import protobuf  # noqa: PLC0415
 
     if not is_decodable(result_type):
-        raise ValueError(f"the body is protobuf, but {result_type.__name__} has no protobuf message")
+        raise ValueError(f"{result_type.__name__}: the response is protobuf, but this type has no protobuf message")
     return protobuf.decode_result(content, result_type)
 
 

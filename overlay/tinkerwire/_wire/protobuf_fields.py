@@ -235,7 +235,7 @@ class MessageCodec:
                     setattr(message, message_field, value)
             except (TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
                 is_number = isinstance(error, ValueError | OverflowError)
-                text = f"{place}: {short_repr(value)} must fit into {kind} for protobuf"
+                text = f"{place}: {short_repr(value)} does not fit into {kind}, the type in protobuf"
                 raise (NumberRangeError if is_number else TypeError)(text) from error
 
         return write_messages if kind in MESSAGE_FIELDS else write_scalars

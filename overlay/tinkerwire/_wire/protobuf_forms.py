@@ -48,7 +48,7 @@ def _write_config(codec: MessageCodec, message: Any, prefix: str, config: Mappin
             message.loss_fn_config_v2[name].text = value
             continue
         if float(value) != value and not math.isnan(value):
-            raise ValueError(f"{prefix}loss_fn_config[{name!r}]: {value} cannot be sent exactly, it is beyond 53 bits")
+            raise ValueError(f"{prefix}loss_fn_config[{name!r}]: float64 cannot hold {value} exactly; pass a float")
         message.loss_fn_config[name] = float(value)
         if has_texts:
             message.loss_fn_config_v2[name].number = float(value)
@@ -126,10 +126,10 @@ def _split_record(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
     }
     count = record.num_datums or len(next(iter(columns.values()), ()))
     if count < 0:
-        raise ValueError(f"{place}.num_datums: {count} is negative")
+        raise ValueError(f"{place}.num_datums: must be at least 0, got {count}")
     for name, column in columns.items():
         if len(column) != count:
-            raise ValueError(f"{place}.fields[{name!r}]: holds {len(column)} tensors for {count} datums")
+            raise ValueError(f"{place}.fields[{name!r}]: expected {count} tensors, one per datum, got {len(column)}")
     for position in range(count):
         yield {name: column[position] for name, column in columns.items()}
 

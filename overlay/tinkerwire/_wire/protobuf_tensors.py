@@ -51,12 +51,12 @@ def raw_array(place: str, data: bytes, dtype: int) -> Array:
     kind = _numpy_dtypes.get(dtype)
     if kind is None:
         if dtype not in _NUMPY_CODES:
-            raise ValueError(f"{place}: dtype {dtype} is not one of {', '.join(map(str, _NUMPY_CODES))}")
+            raise ValueError(f"{place}: dtype must be one of {', '.join(map(str, _NUMPY_CODES))}, got {dtype}")
         kind = _numpy_dtypes[dtype] = np.dtype(_NUMPY_CODES[dtype])
     try:
         return np.frombuffer(data, kind)
     except ValueError:
-        raise ValueError(f"{place}: {len(data)} bytes must be a multiple of {kind.itemsize} bytes") from None
+        raise ValueError(f"{place}: length must be a multiple of {kind.itemsize} bytes, got {len(data)}") from None
 
 
 def _widen(array: Array) -> Array:
@@ -73,10 +73,10 @@ def int32_bytes(place: str, values: Any) -> bytes:
             return struct.pack(f"<{len(values)}i", *values)
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(f"{place}: expected a flat list of whole numbers of at most 64 bits")
+        raise TypeError(f"{place}: expected a 1-D list of 64-bit integers, got {array.ndim}-D {array.dtype}")
     if array.size and not (array.min() >= INT32_MIN and array.max() <= INT32_MAX):
         position = int(np.argmax((array < INT32_MIN) | (array > INT32_MAX)))
-        raise NumberRangeError(f"{place}[{position}]: {array[position]} must fit into 32 bits for protobuf")
+        raise NumberRangeError(f"{place}[{position}]: {array[position]} does not fit into int32, the type in protobuf")
     return array.astype("<i4").tobytes()
 
 
@@ -106,7 +106,7 @@ def tensor_of(place: str, message: Any) -> TensorData:
     """Return the tensor of a Tensor message; raise ValueError with the place if it is malformed."""
     encoding = message.WhichOneof("encoding")
     if encoding is None:
-        raise ValueError(f"{place}: holds neither dense nor sparse values")
+        raise ValueError(f"{place}: must hold dense or sparse values, got neither")
     sparse = message.sparse_csr if encoding == "sparse_csr" else None
     values = numbers(place, sparse.values if sparse else message.dense, message.dtype)
     shape = list(message.shape)
@@ -126,11 +126,11 @@ def split(place: str, message: Any) -> Iterator[TensorData]:
     if not len(offsets) and not len(raw):
         return
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != raw.nbytes:
-        raise ValueError(f"{place}.offsets: do not run from 0 to the {raw.nbytes} bytes of data")
+        raise ValueError(f"{place}.offsets: must start at 0 and end at {raw.nbytes}, the number of bytes of data")
     if (np.diff(offsets) < 0).any() or (offsets % size).any():
-        raise ValueError(f"{place}.offsets: fall, or point into a number")
+        raise ValueError(f"{place}.offsets: must be ascending multiples of {size} bytes")
     if min(trailing, default=0) < 0:
-        raise ValueError(f"{place}.trailing_shape: {trailing} has a negative length")
+        raise ValueError(f"{place}.trailing_shape: lengths must be at least 0, got {trailing}")
     values, row = _widen(raw), math.prod(trailing)
     bounds = (offsets // size).tolist()
     for position, (start, end) in enumerate(itertools.pairwise(bounds)):
@@ -149,7 +149,7 @@ def join(message: Any, place: str, tensors: Sequence[TensorData]) -> None:
     trailing = trailing_shape(place, tensors[0])
     parts = [_values(f"{place}[{position}]", tensor) for position, tensor in enumerate(tensors)]
     if not math.prod(trailing) and any(tensor.shape and tensor.shape[0] for tensor in tensors):
-        raise ValueError(f"{place}: rows of {trailing} hold no values, and protobuf cannot count them")
+        raise ValueError(f"{place}: rows of shape {trailing} have no values, so protobuf cannot count the rows")
     message.dtype = _NUMBERS[tensors[0].dtype]
     message.trailing_shape.extend(trailing)
     message.offsets = np.cumsum([0, *(part.nbytes for part in parts)], dtype="<i8").tobytes()
@@ -170,7 +170,8 @@ def topk_of(place: str, message: Any) -> TopkLogprobs | None:
     logprobs = raw_array(f"{place}.logprobs", message.logprobs, FLOAT32)
     if len(tokens) != size or len(logprobs) != size:
         raise ValueError(
-            f"{place}: {len(tokens)} tokens and {len(logprobs)} logprobs are not {message.length} places of {message.k}"
+            f"{place}: expected {message.length} positions of {message.k} tokens and logprobs, "
+            f"got {len(tokens)} tokens and {len(logprobs)} logprobs"
         )
     return TopkLogprobs(tokens.reshape(-1, message.k), logprobs.reshape(-1, message.k)) if size else None
 

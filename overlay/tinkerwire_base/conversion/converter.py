@@ -1,7 +1,7 @@
 """Converter between models and JSON, for some wire versions.
 
 Requests carry every field that the wire version has, defaults included, as the defaults of servers differ. Optional
-nulls are omitted. A value that the version lacks, or that JSON cannot carry, raises DialectError. orjson serializes
+nulls are omitted. A value that the version lacks, or that JSON cannot represent, raises DialectError. orjson serializes
 numpy arrays. In responses, models that allow extra keys keep unknown keys, and unknown enum values pass. A list of
 plain values is checked to be a list and returned unchanged.
 """
@@ -91,7 +91,7 @@ def _refuse_deep(text: bytes) -> None:
     else:
         is_deep = bool(brackets)
     if is_deep:
-        raise ValueError(f"the JSON text nests values deeper than {MAX_LEVELS} levels")
+        raise ValueError(f"JSON text: values are nested deeper than {MAX_LEVELS} levels")
 
 
 def _structure(text: bytes) -> bytes:
@@ -290,7 +290,7 @@ def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
 
 
 def _too_deep(value: Any) -> ValueError:
-    return ValueError(f"{type(value).__name__}: values nest too deep for JSON")
+    return ValueError(f"{type(value).__name__}: values are nested too deeply for JSON")
 
 
 def _dumps(value: Any) -> bytes:
@@ -311,7 +311,7 @@ def _unencodable(value: Any, place: str) -> Iterator[str]:
             if isinstance(key, str):
                 yield from _unencodable(item, f"{place}.{key}")
             else:
-                yield f"{place}: {key!r} is a key of type {type(key).__name__}, JSON has only text keys"
+                yield f"{place}: JSON keys must be str, got {key!r} ({type(key).__name__})"
     elif isinstance(value, list | tuple):
         for position, item in enumerate(value):
             yield from _unencodable(item, f"{place}[{position}]")

@@ -43,7 +43,7 @@ def structure_union(conv: cattrs.Converter, tp: Any) -> Hook:
             except STRUCTURE_ERRORS:
                 if len(members) == 1:
                     raise
-        raise TypeError(f"{short_repr(value)} fits none of {', '.join(map(_name, members))}")
+        raise TypeError(f"expected one of {', '.join(map(_name, members))}, got {short_repr(value)}")
 
     return structure
 
@@ -79,9 +79,7 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
             found = value.get(tag)
             if type(found) is not str or found not in classes:
                 problem = f"{tag} must be one of {', '.join(map(repr, classes))}"
-                raise ValueError(
-                    f"{problem}, got {short_repr(found)}" if tag in value else f"{problem}, but is missing"
-                )
+                raise ValueError(f"{problem}, got {short_repr(found)}" if tag in value else f"{problem}, got no {tag}")
             cls = classes[found]
         return hooks[cls](value, cls)
 
@@ -101,8 +99,8 @@ def _pick_by_keys(models: Sequence[type]) -> Callable[[Mapping[str, Any]], type]
         near = [cls for cls in models if known[cls] & keys or not keys]
         fitting = [cls for cls in near if _has_keys(value, needs[cls]) and _tags_fit(cls, value)]
         if not fitting:
-            names = ", ".join(cls.__name__ for cls in models)
-            raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
+            names = " or ".join(cls.__name__ for cls in models)
+            raise ValueError(f"expected the keys of {names}, got {sorted(keys)} (type {value.get('type')!r})")
         # A model that refuses unknown keys fits only if it knows all keys.
         fitting = [cls for cls in fitting if not forbids_extra(cls) or keys <= known[cls]] or fitting
         # The first of equals: dumps without defaults have no tag.

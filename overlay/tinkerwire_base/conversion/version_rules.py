@@ -56,7 +56,7 @@ class VersionRules:
     def __attrs_post_init__(self) -> None:
         """Check that the range is not empty."""
         if parse_version(self.min_version) > parse_version(self.max_version):
-            raise ValueError(f"wire {self.min_version} to {self.max_version}: the first is the newer one")
+            raise ValueError(f"wire versions: {self.min_version} must not be newer than {self.max_version}")
 
     def may_have(self, span: VersionRange | None) -> bool:
         """Return whether any version of the range has a thing; None stands for a thing of all versions."""
@@ -157,7 +157,7 @@ class VersionRules:
 
 
 def protobuf_only_checks(cls: type, version: str) -> Iterator[FieldRule]:
-    """Yield the checks that the protobuf-only fields of a model, which JSON cannot carry, are at their defaults."""
+    """Yield the checks that the protobuf-only fields of a model, which JSON cannot represent, are at their defaults."""
     for attribute in fields_of(cls):
         if is_protobuf_only(attribute):
             yield _not_in_json(f"{cls.__name__}.{field_name(attribute)}", attribute, version)
@@ -168,7 +168,7 @@ def _not_in_json(what: str, attribute: attrs.Attribute[Any], version: str) -> Fi
 
     def check(model: Any) -> None:
         if as_comparable(getattr(model, name)) != default:
-            text = f"JSON cannot carry {what}; leave it at its default, or use a server that accepts protobuf"
+            text = f"JSON cannot represent {what}; leave it at its default, or use a server that accepts protobuf"
             raise DialectError(text, what=what, version=version)
 
     return check

@@ -36,7 +36,7 @@ def parse_version(version: str) -> Version:
     """Parse a version such as 0.16.1 into at least three numbers; ValueError if it is not numbers and dots."""
     parts = str(version).split(".")
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise ValueError(f"wire version {version!r} must be numbers with dots between, such as 0.16.1")
+        raise ValueError(f"wire version: expected numbers separated by dots, such as 0.16.1, got {version!r}")
     return tuple(map(int, parts)) + (0,) * (3 - len(parts))
 
 
@@ -48,7 +48,7 @@ def version_before(versions: Sequence[str], version: str) -> str:
     """
     earlier = [candidate for candidate in versions if parse_version(candidate) < parse_version(version)]
     if not earlier:
-        raise ValueError(f"wire version {version} must be newer than {versions[0]}, the oldest")
+        raise ValueError(f"wire version: must be newer than {versions[0]}, the oldest, got {version}")
     return earlier[-1]
 
 
@@ -87,7 +87,7 @@ def project(document: Json, version: str) -> Json:
     now = parse_version(version)
     oldest = oldest_version(document)
     if now < parse_version(oldest):
-        raise ValueError(f"wire version {version} is older than {oldest}, the oldest that the contract describes")
+        raise ValueError(f"wire version: must be at least {oldest}, the oldest in the contract, got {version}")
     removed: set[str] = set()
     while True:
         # A union can lose its last member, and other unions their last one with it, so repeat until nothing changes.

@@ -33,7 +33,7 @@ class TinkerPathMixin:
         if len(parts) != 3 or not all(parts) or parts[1] not in segments:
             forms = " or ".join(f"{scheme}RUN/{segment}/NAME" for segment in segments)
             shown = repr(tinker_path) if isinstance(tinker_path, str) else short_repr(tinker_path)
-            raise ValueError(f"{shown} is not a checkpoint path; expected {forms}")
+            raise ValueError(f"checkpoint path: expected {forms}, got {shown}")
         return parts
 
 

@@ -52,7 +52,7 @@ class ImageAssetMixin:
         """The number of context tokens. Raises ValueError if the chunk does not state it."""
         known = self.expected_tokens if self.expected_tokens is not None else self.tokens
         if known is None:
-            raise ValueError(f"{type(self).__name__}: its length in tokens is unknown; give expected_tokens")
+            raise ValueError(f"{type(self).__name__}: the length in tokens is unknown; set expected_tokens")
         return known
 
 

@@ -38,8 +38,7 @@ class DatumMixin:
         set_field(self, "loss_fn_inputs", {k: _to_tensor(tensor_type, k, v) for k, v in inputs.items()})
         if (self.model_input_spans is None) != (self.loss_fn_input_spans is None):
             raise ValueError(
-                f"{type(self).__name__}: model_input_spans and loss_fn_input_spans belong together; give both or omit "
-                "both"
+                f"{type(self).__name__}: model_input_spans and loss_fn_input_spans belong together; set both or neither"
             )
 
     def with_provenance(self, model_input: Sequence[Any], loss_fn_inputs: Sequence[Any]) -> Self:
@@ -66,7 +65,7 @@ class DatumMixin:
 def _require_cover(name: str, spans: Sequence[Any], length: int) -> None:
     covered = sum(span.length for span in spans)
     if covered != length:
-        raise ValueError(f"{name}: the spans cover {covered} tokens of {length}; cover each once")
+        raise ValueError(f"{name}: the spans must cover {length} tokens, got {covered}")
 
 
 def _to_tensor(tensor_type: Any, name: str, value: Any) -> Any:

@@ -22,7 +22,7 @@ def container_length(data: bytes) -> int:
     try:
         dtype = next(head)
         if dtype not in DTYPES:
-            raise ValueError(f"dmel: starts with dtype {dtype}, known are 0 to {max(DTYPES)}")
+            raise ValueError(f"dmel: dtype must be from 0 to {max(DTYPES)}, got {dtype}")
         dimensions = [_varint(head) for _ in range(min(_varint(head), 1))]
     except StopIteration:
         raise ValueError(f"dmel: the {len(data)} bytes end within the header of the tensor") from None

@@ -66,7 +66,7 @@ class ModelInputMixin:
         tokens: list[int] = []
         for position, chunk in enumerate(self.chunks):
             if not isinstance(chunk, EncodedTextChunkMixin):
-                raise ValueError(f"chunks[{position}]: {type(chunk).__name__} has no token ids; only text chunks have")
+                raise ValueError(f"chunks[{position}]: {type(chunk).__name__} has no token ids; pass text chunks")
             # The chunk has checked that its tokens are integers.
             tokens += chunk.tokens if isinstance(chunk.tokens, list) else chunk.tokens.tolist()
         return tokens

@@ -42,7 +42,7 @@ class OfficialConstructor:
             raise TypeError(f"{cls.__name__} takes at most {len(cls._positions)} positional arguments, got {len(args)}")
         for name, value in zip(cls._positions, args, strict=False):
             if name in values:
-                raise TypeError(f"{cls.__name__}: {name} is given twice")
+                raise TypeError(f"{cls.__name__}: got two values for {name}; pass one")
             values[name] = value
         for name in cls._dual_fields:
             dual = DualValue(values.pop(f"_{name}_list", None), values.pop(f"{name}_np", None))

@@ -111,7 +111,7 @@ class TensorDataMixin:
     def _indices(self, name: str) -> Array:
         found = plain_array(f"TensorData.{name}", np.asanyarray(getattr(self, name)))
         if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
-            raise TypeError(f"TensorData.{name}: expected a flat list of whole numbers")
+            raise TypeError(f"TensorData.{name}: expected a 1-D list of integers, got {found.ndim}-D {found.dtype}")
         return found.astype(np.int64, copy=False)
 
     def __len__(self) -> int:
@@ -144,7 +144,7 @@ class TensorDataMixin:
         if dtype is not None and found.dtype != dtype:
             found = found.astype(dtype)
         if copy is False and not (isinstance(self.raw, np.ndarray) and np.shares_memory(found, self.raw)):
-            raise ValueError("TensorData: its array requires a copy; omit copy=False")
+            raise ValueError("TensorData: the array requires a copy; omit copy=False")
         is_view = isinstance(self.raw, np.ndarray) and np.may_share_memory(found, self.raw)
         return found.copy() if copy and is_view else found
 
@@ -230,7 +230,7 @@ class TensorDataMixin:
         if flat.dtype == np.int64 and not isinstance(self.raw, np.ndarray) and float in set(map(type, self.raw)):
             position = next((i for i, value in enumerate(self.raw) if value != int(value)), None)
             if position is not None:
-                raise ValueError(f"[{position}] is {self.raw[position]}")
+                raise ValueError(f"[{position}] must be a whole number, got {self.raw[position]}")
 
     def to_torch(self, pad_value: int = 0) -> torch.Tensor:
         """Return a CPU tensor of ``shape``; ``pad_value`` as in :meth:`to_numpy`. Raises ImportError without torch."""

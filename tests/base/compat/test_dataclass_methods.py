@@ -61,9 +61,9 @@ def test_provenance_spans_are_dataclasses() -> None:
     assert found.model_input_spans == [prompt, sampled] and found.model_input == datum.model_input
     assert pickle.loads(pickle.dumps(found)) == found
     assert prompt != sampled
-    with pytest.raises(ValueError, match="model_input: the spans cover 1 tokens of 2"):
+    with pytest.raises(ValueError, match="model_input: the spans must cover 2 tokens, got 1"):
         datum.with_provenance([prompt], [sampled, sampled])
-    with pytest.raises(ValueError, match="loss_fn_inputs: the spans cover 3 tokens of 2"):
+    with pytest.raises(ValueError, match="loss_fn_inputs: the spans must cover 2 tokens, got 3"):
         datum.with_provenance([prompt, sampled], [sampled] * 3)
     with pytest.raises(TypeError, match="model_input_spans"):
         datum.with_provenance([1, sampled], [sampled] * 2)  # type: ignore[list-item]

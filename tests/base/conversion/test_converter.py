@@ -216,16 +216,14 @@ def test_loss_functions_depend_on_the_version() -> None:
     """Each version takes the losses that it has; a name that none has is refused with the list."""
     assert sent(m.ForwardBackwardInput(data=[], loss_fn="ppo"), "0.4.1")["loss_fn"] == "ppo"
     assert sent(m.ForwardBackwardInput(data=[], loss_fn="dro"), "0.6.3")["loss_fn"] == "dro"
-    with pytest.raises(
-        ValueError, match=r"ForwardBackwardInput.loss_fn: 'crossentropy' is not one of 'cross_entropy', "
-    ):
+    with pytest.raises(ValueError, match=r"ForwardBackwardInput.loss_fn: must be one of 'cross_entropy', "):
         m.ForwardBackwardInput(data=[], loss_fn="crossentropy")
 
 
 @pytest.mark.parametrize("version", ["new", "", "0.x", "v0.4.1"])
 def test_invalid_version_raises_value_error(version: str) -> None:
     """The constructor of version rules rejects an invalid version."""
-    with pytest.raises(ValueError, match=r"must be numbers with dots between, such as 0.16.1"):
+    with pytest.raises(ValueError, match=r"wire version: expected numbers separated by dots, such as 0.16.1"):
         VersionRules(min_version=version)
 
 
@@ -287,7 +285,7 @@ def test_invalid_json_raises_value_error() -> None:
     [
         ({"a": {1, 2}}, r"CreateModelRequest.user_metadata.a: {1, 2} cannot be written as JSON: Type is not JSON"),
         ({"a": [1, object]}, r"CreateModelRequest.user_metadata.a\[1\]: .* cannot be written as JSON"),
-        ({"a": {5: 1}}, r"CreateModelRequest.user_metadata.a: 5 is a key of type int, JSON has only text keys"),
+        ({"a": {5: 1}}, r"CreateModelRequest.user_metadata.a: JSON keys must be str, got 5 \(int\)"),
         (
             {"a": 2**70},
             r"user_metadata.a: 1180591620717411303424 cannot be written as JSON: Integer exceeds 64-bit range",
@@ -339,7 +337,7 @@ def test_converters_serve_many_threads() -> None:
 def test_naive_datetimes_are_not_sent() -> None:
     """A naive datetime would mean another moment on every machine."""
     about: dict[str, Any] = {"event_id": "e", "event_session_index": 0, "severity": "INFO"}
-    with pytest.raises(ValueError, match=r"SessionStartEvent.timestamp: .* has no time zone; give it one"):
+    with pytest.raises(ValueError, match=r"SessionStartEvent.timestamp: .* has no time zone; pass an aware datetime"):
         m.SessionStartEvent(timestamp=datetime(2025, 1, 31), **about)
     event = m.SessionStartEvent(timestamp=datetime(2025, 1, 31, tzinfo=timezone(timedelta(hours=1))), **about)
     assert sent(event)["timestamp"] == "2025-01-31T00:00:00+01:00"

@@ -39,7 +39,7 @@ CONVERTERS["None"] = Converter()
 )
 def test_json_rejects_protobuf_only_fields(model: Any, what: str, version: str) -> None:
     """Not a silent loss: the error names the field and what to do."""
-    with pytest.raises(DialectError, match="JSON cannot carry") as caught:
+    with pytest.raises(DialectError, match="JSON cannot represent") as caught:
         CONVERTERS[version].encode(model)
     assert caught.value.what == what
 

@@ -33,5 +33,5 @@ def test_tinker_path_splits_into_run_type_and_id(kind: str, checkpoint_type: str
 )
 def test_other_text_is_rejected_as_a_tinker_path(path: Any) -> None:
     """Other values raise an error that shows the value and the expected forms."""
-    with pytest.raises(ValueError, match=r"is not a checkpoint path; expected tinker://RUN/weights/NAME or"):
+    with pytest.raises(ValueError, match=r"checkpoint path: expected tinker://RUN/weights/NAME or"):
         ParsedCheckpointTinkerPath.from_tinker_path(path)

@@ -28,7 +28,7 @@ def test_image_length_is_the_expected_tokens() -> None:
     assert TEXT.append(image(expected_tokens=7)).length == 10
     assert image(tokens=5).length == 5
     assert ImageAssetPointerChunk(location="x", format="png", expected_tokens=0).length == 0
-    with pytest.raises(ValueError, match=r"ImageChunk: its length in tokens is unknown; give expected_tokens"):
+    with pytest.raises(ValueError, match=r"ImageChunk: the length in tokens is unknown; set expected_tokens"):
         _ = image().length
 
 
@@ -52,5 +52,5 @@ def test_image_of_other_types_raises_type_error() -> None:
     """An array is not an image file."""
     with pytest.raises(TypeError, match=r"ImageChunk.data: expected the bytes of an image file.* got ndarray"):
         image(data=np.zeros(3))
-    with pytest.raises(ValueError, match=r"ImageChunk.format: 'gif' is not one of 'png', 'jpeg'"):
+    with pytest.raises(ValueError, match=r"ImageChunk.format: must be one of 'png', 'jpeg', got 'gif'"):
         image(format="gif")

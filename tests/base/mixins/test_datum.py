@@ -48,7 +48,7 @@ def test_datum_does_not_change_the_callers_dict() -> None:
     [
         ([1], TypeError, "Datum.loss_fn_inputs: expected a dict of name to tensor, got list"),
         ({5: [1.0]}, TypeError, "loss_fn_inputs key: expected a str, got 5"),
-        ({"weights": {"data": [1.0]}}, TypeError, "weights: dict is not an array"),
+        ({"weights": {"data": [1.0]}}, TypeError, "weights: expected an array, .*, got dict"),
         (
             {"weights": TensorData(data=list[Any]([1.0, "x"]), dtype="float32")},
             TypeError,

@@ -32,7 +32,7 @@ def test_length_is_the_first_dimension(head: list[int], length: int) -> None:
     [
         (b"", "the 0 bytes end within the header"),
         (bytes([254]), "the 1 bytes end within the header"),
-        (bytes([8, 1, 1]), "starts with dtype 8, known are 0 to 7"),
+        (bytes([8, 1, 1]), "dtype must be from 0 to 7, got 8"),
         (bytes([0, 1]), "the 2 bytes end within the header"),
         (bytes([0, 0]), "the tensor has no dimensions"),
         (bytes([0, 1, *[0x80] * 12]), "takes more than 64 bits"),

@@ -54,7 +54,7 @@ def test_constructors_accept_official_arguments() -> None:
     ("args", "given", "words"),
     [
         ((), {"tokens": [], "tokenz": []}, "tokenz"),
-        (("stop",), {"stop_reason": "stop"}, "SampledSequence: stop_reason is given twice"),
+        (("stop",), {"stop_reason": "stop"}, "SampledSequence: got two values for stop_reason"),
         (tuple("abcdefghi"), {}, "SampledSequence takes at most 8 positional arguments, got 9"),
         ((), {}, "stop_reason"),
     ],

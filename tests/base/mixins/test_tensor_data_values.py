@@ -80,7 +80,7 @@ def test_data_must_be_flat_numbers(data: Any, dtype: Any, words: str) -> None:
 
 def test_dtype_must_be_one_of_the_wire() -> None:
     """The dtype float64 does not exist on the wire."""
-    with pytest.raises(ValueError, match=r"TensorData.dtype: 'float64' is not one of 'int64', 'float32'"):
+    with pytest.raises(ValueError, match=r"TensorData.dtype: must be one of 'int64', 'float32', got 'float64'"):
         TensorData(data=[1.0], dtype="float64")  # type: ignore[arg-type]
 
 

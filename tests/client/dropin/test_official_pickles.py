@@ -103,7 +103,7 @@ def test_recordings_cover_all_releases_and_protocols() -> None:
         (types.AdamParams, {"__dict__": {"learning_rate": 0.1, "momentum": 0.5}}, "has no fields momentum"),
         (types.AdamParams, {"__dict__": {"learning_rate": "fast"}}, "learning_rate"),
         (types.TensorData, {"dtype": "float32"}, "data"),
-        (types.ModelInput, None, "its state is a NoneType"),
+        (types.ModelInput, None, "expected a dict as state, got NoneType"),
     ],
     ids=["unknown field", "wrong type", "missing field", "no state"],
 )

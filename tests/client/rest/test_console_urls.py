@@ -29,7 +29,7 @@ def test_url_of_saved_weights_quotes_the_id(
     saved = response_class(path=f"{RUN}sampler_weights/ü&x y")
     page = f"{console_urls.CONSOLE}/checkpoints/s1%3Atrain%3A0/sampler_weights%2F%C3%BC%26x%20y"
     assert saved.get_console_url() == page
-    with pytest.raises(ValueError, match="'plain' is not a checkpoint path"):
+    with pytest.raises(ValueError, match=r"checkpoint path: expected .*, got 'plain'"):
         response_class(path="plain").get_console_url()
 
 

@@ -194,9 +194,9 @@ def test_wrong_arguments_raise_before_anything_is_sent(server: ScriptedServer, t
         training.forward_backward_custom([datum()], "ppo")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a synchronous function"):
         training.forward_backward_custom([datum()], later)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="arrays: 'jax' is not one of 'torch', 'numpy'"):
+    with pytest.raises(ValueError, match="arrays: must be one of 'torch', 'numpy', got 'jax'"):
         training.forward_backward_custom([datum()], squares, arrays="jax")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'logits' is not one of 'logprobs'"):
+    with pytest.raises(ValueError, match="must be one of 'logprobs', got 'logits'"):
         training.forward_backward_custom([datum()], squares, loss_type_input="logits")  # type: ignore[arg-type]
     assert not server.named("forward")
 

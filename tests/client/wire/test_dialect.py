@@ -243,7 +243,7 @@ def test_malformed_protobuf_raises_validation_error(server: ScriptedServer) -> N
         with pytest.raises(tw.APIResponseValidationError, match="SampleResponse: 2 bytes"):
             sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("base", rank=8)
-        with pytest.raises(tw.APIResponseValidationError, match="OptimStepResponse has no protobuf message"):
+        with pytest.raises(tw.APIResponseValidationError, match=r"OptimStepResponse: .* has no protobuf message"):
             training.optim_step(tw.AdamParams()).result(TEST_TIMEOUT_S)
 
 

@@ -122,7 +122,11 @@ def test_provenance_spans_have_protobuf_form() -> None:
             OverflowError,
             "expected_tokens: 2147483648",
         ),
-        (batch_request(config={"beta": 2**53 + 1}), ValueError, "loss_fn_config['beta']: 9007199254740993"),
+        (
+            batch_request(config={"beta": 2**53 + 1}),
+            ValueError,
+            "loss_fn_config['beta']: float64 cannot hold 9007199254740993",
+        ),
     ],
 )
 def test_value_without_protobuf_form_is_rejected(
@@ -221,7 +225,7 @@ def batch_output(shape: list[int], values: list[float]) -> m.ForwardBackwardOutp
             lambda: encode_result(batch_output([], [1.0])),
             "loss_fn_outputs['x']: protobuf cannot hold a tensor without dimensions",
         ),
-        (lambda: encode_result(batch_output([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of [0]"),
+        (lambda: encode_result(batch_output([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of shape [0]"),
     ],
 )
 def test_result_without_protobuf_form_is_rejected(encode: Callable[[], bytes], message: str) -> None:

@@ -99,8 +99,8 @@ def test_versions_of_one_contract_compare(contracts: tuple[Path, Path], capsys: 
     ("argument", "message"),
     [
         ("no/such/place", "does not exist"),
-        ("@0.0.1", "older than"),
-        ("@new", "must be numbers with dots"),
+        ("@0.0.1", "must be at least 0.1.0"),
+        ("@new", "expected numbers separated by dots"),
     ],
 )
 def test_unusable_input_exits_with_2(argument: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,4 +98,4 @@ def test_command_writes_file_or_standard_output(form: str, tmp_path: Path, capsy
 def test_command_rejects_malformed_version(capsys: pytest.CaptureFixture[str]) -> None:
     """The command exits with 2 and prints the reason to standard error."""
     assert main(["export", "--wire", "newest", "--format", "proto"]) == 2
-    assert "'newest' must be numbers" in capsys.readouterr().err
+    assert "expected numbers separated by dots, such as 0.16.1, got 'newest'" in capsys.readouterr().err

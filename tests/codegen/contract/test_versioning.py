@@ -20,7 +20,7 @@ def test_version_parses_to_its_numbers(text: str, expected: tuple[int, ...]) -> 
 @pytest.mark.parametrize("text", ["", "newest", "0.16.x", "v0.16.1", "0..1", "0.16.-1", "0.1²", "0.16.1 "])
 def test_malformed_version_is_rejected(text: str) -> None:
     """The error for anything but numbers and dots quotes the input."""
-    with pytest.raises(ValueError, match="must be numbers with dots between") as caught:
+    with pytest.raises(ValueError, match="expected numbers separated by dots") as caught:
         parse_version(text)
     assert repr(text) in str(caught.value)
 
@@ -34,7 +34,7 @@ def test_versions_are_compared_as_numbers() -> None:
 @pytest.mark.parametrize("version", ["0.0.9", "0.0.9.9", "0.0.0"])
 def test_version_before_the_first_is_rejected(version: str) -> None:
     """The error names 0.1.0, the oldest version of the contract."""
-    with pytest.raises(ValueError, match=rf"{version} is older than 0\.1\.0"):
+    with pytest.raises(ValueError, match=rf"must be at least 0\.1\.0, .*, got {version}"):
         project(document(), version)
 
 

@@ -209,9 +209,9 @@ for action in (
     ]
     assert output[7].startswith("DialectError ForwardBackwardInput.gradient_scale is not in wire 0.36.0:")
     assert output[8:] == [
-        "NumberRangeError gradient_scale: 1e+39 must fit into float for protobuf",
-        "NumberRangeError sequences[0].ranks: [2147483648] must fit into int32 for protobuf",
-        "TypeError sequences[0].entropy: 'x' must fit into float for protobuf",
+        "NumberRangeError gradient_scale: 1e+39 does not fit into float, the type in protobuf",
+        "NumberRangeError sequences[0].ranks: [2147483648] does not fit into int32, the type in protobuf",
+        "TypeError sequences[0].entropy: 'x' does not fit into float, the type in protobuf",
     ]
 
 

@@ -122,7 +122,12 @@ def test_check_fails_without_a_package(tmp_path: Path) -> None:
         ("openapi.yaml", "x-versions: [0.1.0, 0.2.0,", "x-versions: [0.2.0, 0.1.0,", "must be in order and differ"),
         ("openapi.yaml", "0.36.0, 0.38.0]", "0.36.0]", "the last version must be the version of the contract, 0.38.0"),
         ("openapi.yaml", "x-models-since: 0.3.0", "x-models-since: 0.3.1", "x-models-since must be one of x-versions"),
-        ("runs.yaml", "x-since: 0.13.1", "x-since: soon", "wire version 'soon' must be numbers"),
+        (
+            "runs.yaml",
+            "x-since: 0.13.1",
+            "x-since: soon",
+            "wire version: expected numbers separated by dots, such as 0.16.1, got 'soon'",
+        ),
         ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse does not exist"),
         ("service.yaml", "operationId: healthz", "operationId: the health", "operationId must be an identifier"),
         ("sampling.yaml", "/{sampler_id}", "/{sampler}", "Path parameter 'sampler'"),

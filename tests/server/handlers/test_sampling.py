@@ -87,7 +87,7 @@ FEW_BYTES = {"sparse_crow_indices": [0, 1, 1], "sparse_col_indices": [0]}
 @pytest.mark.parametrize(
     ("tensor", "reason"),
     [
-        ({"data": [1.5, 2], "shape": [2, 1]}, r"data: cannot be read as int64: \[0\] is 1.5"),
+        ({"data": [1.5, 2], "shape": [2, 1]}, r"data: cannot be read as int64: \[0\] must be a whole number, got 1.5"),
         ({"data": [10**18 * 9.3, 2], "shape": [2, 1]}, "data: cannot be read as int64"),
         ({"data": [1], "shape": [2, 2**40], **FEW_BYTES}, "sparse tensors must not exceed .* got 2199023255552"),
         ({"data": [300, 2], "shape": [2, 1]}, r"target tokens\[0\] must be a token id .* got 300"),
