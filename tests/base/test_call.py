@@ -94,7 +94,7 @@ def test_invalid_success_raises_a_validation_error(body: Any) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("body", "shown", "kept"),
+    ("body", "shown", "parsed_body"),
     [
         ({"detail": "no such thing"}, "no such thing", {"detail": "no such thing"}),
         ({"detail": [{"loc": ["body"], "msg": "bad"}]}, "'msg'|\"msg\"", {"detail": [{"loc": ["body"], "msg": "bad"}]}),
@@ -106,7 +106,9 @@ def test_invalid_success_raises_a_validation_error(body: Any) -> None:
         (b"\xff\xfe", "\ufffd", "\ufffd\ufffd"),
     ],
 )
-def test_errors_contain_the_body_of_the_server(status: int, kind: type, body: Any, shown: str, kept: Any) -> None:
+def test_errors_contain_the_body_of_the_server(
+    status: int, kind: type, body: Any, shown: str, parsed_body: Any
+) -> None:
     """A body of any shape is in the text, and decoded in .body; the class is that of the status."""
     error = fault_of(GET_SESSION, answer(status, body))
     assert type(error) is kind
@@ -114,7 +116,7 @@ def test_errors_contain_the_body_of_the_server(status: int, kind: type, body: An
     with pytest.raises(APIStatusError, match=shown):
         raise error
     assert str(error).startswith(f"GET /api/v1/sessions/{{session_id}}: HTTP {status}: ")
-    assert error.body == kept
+    assert error.body == parsed_body
 
 
 def test_long_bodies_are_shortened_in_the_text_only() -> None:
@@ -149,8 +151,8 @@ def test_repr_of_a_request_has_neither_headers_nor_body() -> None:
 def test_try_again_is_a_result() -> None:
     """The statuses 200 and 408 of retrieve_future both carry try_again."""
     for status in (200, 408):
-        found = POLL.parse(answer(status, TRY_AGAIN), CONVERTER)
-        assert isinstance(found, TryAgainResponse) and found.queue_state == "active"
+        result = POLL.parse(answer(status, TRY_AGAIN), CONVERTER)
+        assert isinstance(result, TryAgainResponse) and result.queue_state == "active"
     assert isinstance(POLL.parse(answer(200, {"sequences": []}), CONVERTER), SampleResponse)
 
 
@@ -168,8 +170,8 @@ def test_410_of_a_future_is_an_error() -> None:
 def test_archive_url_is_read_from_a_body_or_a_redirect() -> None:
     """An archive URL comes in a body, or as a redirect, which has no body."""
     call = runs.get_checkpoint_archive_url("r", "weights/1")
-    found = call.parse(answer(200, {"url": "u", "expires": "2025-01-31T12:00:00Z"}), CONVERTER)
-    assert isinstance(found, CheckpointArchiveUrlResponse)
+    result = call.parse(answer(200, {"url": "u", "expires": "2025-01-31T12:00:00Z"}), CONVERTER)
+    assert isinstance(result, CheckpointArchiveUrlResponse)
     assert call.parse(answer(302, None, location="u"), CONVERTER) is None
 
 

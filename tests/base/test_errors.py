@@ -43,11 +43,11 @@ def made(cls: type[TinkerError]) -> TinkerError:
 def test_errors_survive_pickling_with_all_attributes(cls: type[TinkerError], again: Any) -> None:
     """Class, text and every part are there after a pickle, a copy and a deep copy."""
     error = made(cls)
-    found = again(error)
-    assert type(found) is cls
-    assert str(found) == found.message == "what went wrong"
-    assert vars(found) == vars(error)
-    assert found.args == error.args
+    restored = again(error)
+    assert type(restored) is cls
+    assert str(restored) == restored.message == "what went wrong"
+    assert vars(restored) == vars(error)
+    assert restored.args == error.args
 
 
 def test_notes_and_later_attributes_survive_pickling() -> None:

@@ -207,9 +207,9 @@ def test_unset_is_a_falsy_singleton() -> None:
 
 def test_reprs_and_errors_contain_no_secrets() -> None:
     """Neither a repr nor an error shows a token that a field is for."""
-    asked = models.LoadWeightsRequest(path="tinker://m/weights/a", optimizer=False, weights_access_token="s3cret")
-    assert "s3cret" not in repr(asked)
-    assert "weights_access_token=<secret>" in repr(asked)
+    request = models.LoadWeightsRequest(path="tinker://m/weights/a", optimizer=False, weights_access_token="s3cret")
+    assert "s3cret" not in repr(request)
+    assert "weights_access_token=<secret>" in repr(request)
     with pytest.raises(TypeError, match="weights_access_token") as caught:
         models.LoadWeightsRequest(path="tinker://m/weights/a", optimizer=False, weights_access_token=b"s3cret")  # type: ignore[arg-type]
     assert "s3cret" not in str(caught.value)

@@ -19,7 +19,7 @@ SPARSE = m.TensorData(data=[7], dtype="int64", shape=[2, 2], sparse_crow_indices
 
 def test_length_of_a_tensor_equals_that_of_its_array() -> None:
     """Of the first dimension; a tensor is true however long it is, as the official one."""
-    assert [len(each) for each in (MATRIX, LISTED, EMPTY, SPARSE)] == [2, 3, 0, 2]
+    assert [len(tensor) for tensor in (MATRIX, LISTED, EMPTY, SPARSE)] == [2, 3, 0, 2]
     with pytest.raises(TypeError, match="without dimensions"):
         len(SCALAR)
     assert all([MATRIX, SCALAR, EMPTY])
@@ -91,11 +91,11 @@ def test_array_is_copied_only_on_request_or_if_required() -> None:
 def test_dict_of_a_model_has_its_fields(make: Callable[[], Any]) -> None:
     """As of the official pydantic models: names and values as they are, and unknown keys."""
     model = make()
-    found = dict(model)
+    fields = dict(model)
     names = {name for name in type(model).model_fields if name != "extra_fields"}
-    assert set(found) - {"more"} == names
-    assert all(found[name] is getattr(model, name) for name in names)
-    assert found.get("more") == getattr(model, "extra_fields", {}).get("more")
+    assert set(fields) - {"more"} == names
+    assert all(fields[name] is getattr(model, name) for name in names)
+    assert fields.get("more") == getattr(model, "extra_fields", {}).get("more")
 
 
 def test_datums_are_not_iterable() -> None:

@@ -25,12 +25,12 @@ def datum(**inputs: Any) -> m.Datum:
 def test_with_provenance_sets_both_lists() -> None:
     """The datum itself stays as it was."""
     plain = datum(target_tokens=[2, 3, 4])
-    found = plain.with_provenance(model_input=[prompt(2), sampled(1)], loss_fn_inputs=[prompt(1), sampled(2)])
-    assert found.model_input_spans == [prompt(2), sampled(1)]
-    assert found.loss_fn_input_spans == [prompt(1), sampled(2)]
+    annotated = plain.with_provenance(model_input=[prompt(2), sampled(1)], loss_fn_inputs=[prompt(1), sampled(2)])
+    assert annotated.model_input_spans == [prompt(2), sampled(1)]
+    assert annotated.loss_fn_input_spans == [prompt(1), sampled(2)]
     assert plain.model_input_spans is None
-    assert found.loss_fn_inputs == plain.loss_fn_inputs
-    assert found != plain
+    assert annotated.loss_fn_inputs == plain.loss_fn_inputs
+    assert annotated != plain
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ def test_non_contiguous_arrays_are_copied() -> None:
     """Transposed and strided arrays become contiguous, with their values in place."""
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     for view in (array.T, array[:, ::2], array[::-1]):
-        found = wire_array("x", view)
-        assert found.flags.c_contiguous
-        assert found.tolist() == view.tolist()
+        converted = wire_array("x", view)
+        assert converted.flags.c_contiguous
+        assert converted.tolist() == view.tolist()
         assert TensorData.from_numpy(view).tolist() == view.tolist()
 
 
@@ -86,8 +86,8 @@ def test_scalars_and_0d_arrays_have_the_empty_shape() -> None:
     """A numpy scalar is a tensor of no dimensions."""
     for value in (np.float32(2), np.array(2, np.float32)):
         tensor = TensorData.from_array("x", value)
-        found: Any = tensor.tolist()
-        assert (tensor.shape, tensor.to_numpy().shape, found) == ([], (), 2.0)
+        item: Any = tensor.tolist()
+        assert (tensor.shape, tensor.to_numpy().shape, item) == ([], (), 2.0)
 
 
 @pytest.mark.parametrize("array", [np.array([1 + 2j]), np.array(["a"]), np.array([None]), np.array([b"x"])])
@@ -123,10 +123,10 @@ def test_uint64_overflow_is_rejected() -> None:
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_non_finite_values_pass_unless_rejected_explicitly(bad: float, dtype: Any) -> None:
     """NaN and infinity do not change; the check for JSON names their position."""
-    found = wire_array("weights", np.array([[0, 0], [bad, 0]], dtype=dtype))
-    assert found.dtype == np.float32 and np.array_equal(found[1, 0], np.float32(bad), equal_nan=True)
+    array = wire_array("weights", np.array([[0, 0], [bad, 0]], dtype=dtype))
+    assert array.dtype == np.float32 and np.array_equal(array[1, 0], np.float32(bad), equal_nan=True)
     with pytest.raises(ValueError, match=rf"weights\[1, 0\]: {bad} cannot be sent"):
-        refuse_non_finite("weights", found)
+        refuse_non_finite("weights", array)
 
 
 def test_float32_overflow_is_rejected() -> None:
@@ -243,8 +243,8 @@ def test_flat_arrays_equal_those_of_numpy(values: list[Any], dtype: str) -> None
             with pytest.raises(type(error)):
                 flat_array(values, dtype)
         else:
-            found = flat_array(values, dtype)
-            assert found.dtype == expected.dtype and np.array_equal(found, expected, equal_nan=dtype == "float32")
+            array = flat_array(values, dtype)
+            assert array.dtype == expected.dtype and np.array_equal(array, expected, equal_nan=dtype == "float32")
 
 
 @pytest.mark.parametrize("tokens", [[0, 2**53 - 1], [2**53], [2**63 - 1, -(2**63)]])

@@ -33,8 +33,8 @@ REFUSED = ["", "soon", "2025-01-31", "2025-02-30T00:00:00Z", "2025-01-31T25:00:0
 @pytest.mark.parametrize(("text", "moment"), READ)
 def test_timestamps_parse_to_aware_datetimes(text: str, moment: datetime) -> None:
     """Z, offsets, fractions of any length and a blank for the T are read; without an offset it is UTC."""
-    found = parse_timestamp(text)
-    assert found == moment and found.tzinfo is not None
+    parsed_time = parse_timestamp(text)
+    assert parsed_time == moment and parsed_time.tzinfo is not None
 
 
 @pytest.mark.parametrize("value", [*REFUSED, None, 1738324800, datetime(2025, 1, 31)])
@@ -60,9 +60,9 @@ def minutes(delta: timedelta) -> timedelta:
 
 def pythons(version: str) -> list[str]:
     # pyenv's own first: what it puts into the path does not run while a version is not switched on.
-    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
+    interpreters = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
     on_path = shutil.which(f"python{version}")
-    return [*map(str, kept), *([on_path] if on_path else [])]
+    return [*map(str, interpreters), *([on_path] if on_path else [])]
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])

@@ -20,9 +20,9 @@ def test_bfloat16_is_widened_to_the_bit() -> None:
     expected = (halves << 16).view(np.float32)
     finite = np.isfinite(expected)
     tensor = torch.tensor(halves[finite].astype(np.int32), dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
-    found = wire_array("weights", tensor)
-    assert found.dtype == np.float32
-    assert (found.view(np.uint32) == expected[finite].view(np.uint32)).all()
+    array = wire_array("weights", tensor)
+    assert array.dtype == np.float32
+    assert (array.view(np.uint32) == expected[finite].view(np.uint32)).all()
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_tensors_with_gradients_views_and_sparse_tensors_convert() -> None:
 def test_read_only_memory_is_copied_on_the_way_out() -> None:
     """Torch has no read-only tensors, so that what must not change is copied."""
     array = np.frombuffer(b"\0" * 8, dtype=np.float32)
-    found = TensorData.from_numpy(array).to_torch()
-    found[0] = 1
+    copied = TensorData.from_numpy(array).to_torch()
+    copied[0] = 1
     assert array[0] == 0
 
 
@@ -100,24 +100,24 @@ def test_bfloat16_of_numpy_is_widened_to_the_bit() -> None:
     """The bfloat16 that ml_dtypes adds to numpy is widened like that of torch."""
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     halves = np.array([0x3F80, 0xC000, 0x0001, 0x7F7F], dtype=np.uint16)
-    found = wire_array("weights", halves.view(bfloat16))
-    assert (found.view(np.uint32) == halves.astype(np.uint32) << 16).all()
+    array = wire_array("weights", halves.view(bfloat16))
+    assert (array.view(np.uint32) == halves.astype(np.uint32) << 16).all()
 
 
 def test_lists_of_tensors_convert() -> None:
     """A list of tensors is refused or read, but never misread."""
     try:
-        found = wire_array("weights", [torch.tensor(1.0), torch.tensor(2.0)], LOSS_INPUT_DTYPES)
+        array = wire_array("weights", [torch.tensor(1.0), torch.tensor(2.0)], LOSS_INPUT_DTYPES)
     except TypeError as error:
         assert "weights[0]: expected a number" in str(error)
     else:
-        assert found.tolist() == [1, 2]
+        assert array.tolist() == [1, 2]
 
 
 def test_non_finite_values_are_kept() -> None:
     """Infinity stays as it is, in bfloat16 too."""
-    found = wire_array("weights", torch.tensor([1.0, float("-inf")], dtype=torch.bfloat16))
-    assert found.tolist() == [1.0, float("-inf")]
+    array = wire_array("weights", torch.tensor([1.0, float("-inf")], dtype=torch.bfloat16))
+    assert array.tolist() == [1.0, float("-inf")]
 
 
 @pytest.mark.parametrize("key", ["weights", "target_tokens"])
@@ -129,6 +129,6 @@ def test_sparse_bfloat16_tables_convert(key: str) -> None:
     if key == "target_tokens":
         table = table.to(torch.int64)
     datum = Datum(model_input=ModelInput.from_ints(list(range(8))), loss_fn_inputs={**inputs, key: table})
-    found = datum.loss_fn_inputs[key].to_numpy()
-    assert found.shape == (8, 16)
-    assert (found == table.to(torch.float32).numpy()).all()
+    array = datum.loss_fn_inputs[key].to_numpy()
+    assert array.shape == (8, 16)
+    assert (array == table.to(torch.float32).numpy()).all()

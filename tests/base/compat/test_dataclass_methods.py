@@ -18,10 +18,10 @@ DATUM = m.Datum(m.ModelInput.from_ints([1]), {"weights": m.TensorData([0.5], "fl
 def test_positional_arguments_are_the_official_ones() -> None:
     """Arguments by position, where the official constructors take them."""
     assert m.TensorData([1], "int64", [1]) == m.TensorData(data=[1], dtype="int64", shape=[1])
-    given = m.ForwardBackwardInput([DATUM], "ppo", {"clip": 0.2})
-    assert given == m.ForwardBackwardInput(data=[DATUM], loss_fn="ppo", loss_fn_config={"clip": 0.2})
-    assert m.ForwardBackwardRequest(given, "run", 3).seq_id == 3
-    assert m.ForwardRequest(given, "run").forward_input is given
+    batch = m.ForwardBackwardInput([DATUM], "ppo", {"clip": 0.2})
+    assert batch == m.ForwardBackwardInput(data=[DATUM], loss_fn="ppo", loss_fn_config={"clip": 0.2})
+    assert m.ForwardBackwardRequest(batch, "run", 3).seq_id == 3
+    assert m.ForwardRequest(batch, "run").forward_input is batch
     assert m.ForwardBackwardOutput("kind", [], {"a": 1.0}).metrics == {"a": 1.0}
     wrong: Any = m.PromptProvenanceSpan
     with pytest.raises(TypeError):
@@ -36,9 +36,9 @@ def test_dataclass_functions_work_on_models() -> None:
     assert dataclasses.is_dataclass(m.Datum) and not dataclasses.is_dataclass(m.ModelInput)
     changed = dataclasses.replace(datum, loss_fn_inputs={})
     assert changed.model_input is DATUM.model_input and changed.loss_fn_inputs == {}
-    found = dataclasses.asdict(datum)
-    assert found["model_input"] == DATUM.model_input and isinstance(found["model_input"], m.ModelInput)
-    assert found["loss_fn_inputs"]["weights"]["data"] == [0.5]
+    fields = dataclasses.asdict(datum)
+    assert fields["model_input"] == DATUM.model_input and isinstance(fields["model_input"], m.ModelInput)
+    assert fields["loss_fn_inputs"]["weights"]["data"] == [0.5]
     sequence: Any = m.SampledSequence(stop_reason="stop", tokens=[1], extra_fields={"k": 1})  # type: ignore[call-arg]
     assert dataclasses.replace(sequence, stop_reason="length") == attrs.evolve(sequence, stop_reason="length")
     assert dataclasses.replace(sequence, _tokens_list=[2]).tokens == [2]
@@ -57,9 +57,9 @@ def test_provenance_spans_are_dataclasses() -> None:
     sampled = m.SampledProvenanceSpan(sequence_id="s", length=1)
     prompt = m.PromptProvenanceSpan(sequence_id="s", length=1)
     datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]})
-    found = datum.with_provenance(model_input=[prompt, sampled], loss_fn_inputs=[sampled, sampled])
-    assert found.model_input_spans == [prompt, sampled] and found.model_input == datum.model_input
-    assert pickle.loads(pickle.dumps(found)) == found
+    annotated = datum.with_provenance(model_input=[prompt, sampled], loss_fn_inputs=[sampled, sampled])
+    assert annotated.model_input_spans == [prompt, sampled] and annotated.model_input == datum.model_input
+    assert pickle.loads(pickle.dumps(annotated)) == annotated
     assert prompt != sampled
     with pytest.raises(ValueError, match="model_input: the spans must cover 2 tokens, got 1"):
         datum.with_provenance([prompt], [sampled, sampled])

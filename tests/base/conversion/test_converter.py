@@ -37,9 +37,9 @@ def sent(model: Any, version: str = "0.16.1") -> Any:
 )
 def test_prompt_logprobs_have_three_values(value: bool | None, wire: Any) -> None:
     """Null is omitted, so the server decides; false and true are sent."""
-    found = sent(m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS, prompt_logprobs=value))
-    assert {key: item for key, item in found.items() if key == "prompt_logprobs"} == wire
-    assert ANY.structure(found, m.SampleRequest).prompt_logprobs is value
+    body = sent(m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS, prompt_logprobs=value))
+    assert {key: item for key, item in body.items() if key == "prompt_logprobs"} == wire
+    assert ANY.structure(body, m.SampleRequest).prompt_logprobs is value
 
 
 def test_defaults_are_sent() -> None:
@@ -66,17 +66,17 @@ def test_required_null_is_sent() -> None:
 def test_unknown_stop_reasons_survive(reason: str) -> None:
     """A stop reason that this contract does not know is passed on, in and out."""
     wire = {"stop_reason": reason, "tokens": [1], "logprobs": [-0.5]}
-    found = ANY.structure(wire, m.SampledSequence)
-    assert found.stop_reason == reason
-    assert ANY.unstructure(found) == wire
+    sequence = ANY.structure(wire, m.SampledSequence)
+    assert sequence.stop_reason == reason
+    assert ANY.unstructure(sequence) == wire
 
 
 def test_supported_models_keep_unknown_keys() -> None:
     """SupportedModel is an object, and its unknown keys are kept, in and out."""
     wire = {"supported_models": [{"model_name": "a", "context": 8, "prices": {"in": 1}}, {}]}
-    found = ANY.structure(wire, m.GetServerCapabilitiesResponse)
-    assert found.supported_models[0].extra_fields == {"context": 8, "prices": {"in": 1}}
-    assert ANY.unstructure(found) == wire
+    capabilities = ANY.structure(wire, m.GetServerCapabilitiesResponse)
+    assert capabilities.supported_models[0].extra_fields == {"context": 8, "prices": {"in": 1}}
+    assert ANY.unstructure(capabilities) == wire
 
 
 def test_unknown_key_named_extra_fields_is_kept() -> None:
@@ -95,18 +95,18 @@ def test_request_models_reject_unknown_keys() -> None:
 )
 def test_datetimes_are_aware(text: str) -> None:
     """Times of the wire are aware datetimes, and go out with their offset."""
-    found = ANY.structure({"url": "u", "expires": text}, m.CheckpointArchiveUrlResponse)
-    assert found.expires == datetime(2025, 1, 31, 12, tzinfo=timezone.utc)
-    assert found.expires.utcoffset() is not None
-    assert ANY.structure(ANY.unstructure(found), m.CheckpointArchiveUrlResponse) == found
+    response = ANY.structure({"url": "u", "expires": text}, m.CheckpointArchiveUrlResponse)
+    assert response.expires == datetime(2025, 1, 31, 12, tzinfo=timezone.utc)
+    assert response.expires.utcoffset() is not None
+    assert ANY.structure(ANY.unstructure(response), m.CheckpointArchiveUrlResponse) == response
 
 
 def test_topk_prompt_logprobs_keep_pairs_and_nulls() -> None:
     """A list of null or of (token, logprob) pairs, as tuples."""
     wire = {"sequences": [], "topk_prompt_logprobs": [None, [[5, -0.5], [6, -1.5]], []]}
-    found = ANY.structure(wire, m.SampleResponse)
-    assert found.topk_prompt_logprobs == [None, [(5, -0.5), (6, -1.5)], []]
-    assert orjson.loads(ANY.encode(found))["topk_prompt_logprobs"] == wire["topk_prompt_logprobs"]
+    response = ANY.structure(wire, m.SampleResponse)
+    assert response.topk_prompt_logprobs == [None, [(5, -0.5), (6, -1.5)], []]
+    assert orjson.loads(ANY.encode(response))["topk_prompt_logprobs"] == wire["topk_prompt_logprobs"]
 
 
 @pytest.mark.parametrize("pair", [[5], [5, -0.5, 1], 5, {"token": 5}])
@@ -121,8 +121,8 @@ def test_pairs_must_have_two_items(pair: Any) -> None:
 def test_long_lists_are_not_copied() -> None:
     """Lists of numbers are not copied on their way in, nor arrays on their way out."""
     tokens, logprobs = [1, 2], [-0.5, -1.0]
-    found = ANY.structure({"stop_reason": "stop", "tokens": tokens, "logprobs": logprobs}, m.SampledSequence)
-    assert found.tokens is tokens and found.logprobs is logprobs
+    sequence = ANY.structure({"stop_reason": "stop", "tokens": tokens, "logprobs": logprobs}, m.SampledSequence)
+    assert sequence.tokens is tokens and sequence.logprobs is logprobs
     array = np.ones(3, np.float32)
     assert np.shares_memory(ANY.unstructure(m.TensorData.from_numpy(array))["data"], array)
 
@@ -131,8 +131,8 @@ def test_long_lists_are_not_copied() -> None:
 def test_arrays_of_responses_are_written(dtype: str) -> None:
     """Servers may hold arrays of any dtype and memory order where the wire has lists."""
     array = np.array([1, 0, 1, 0], dtype=dtype)[::2]
-    found = orjson.loads(ANY.encode(m.SampledSequence(stop_reason="stop", tokens=[], logprobs=array)))
-    assert found["logprobs"] == [1, 1]
+    body = orjson.loads(ANY.encode(m.SampledSequence(stop_reason="stop", tokens=[], logprobs=array)))
+    assert body["logprobs"] == [1, 1]
 
 
 def test_fields_that_a_version_lacks_are_omitted_at_their_default() -> None:
@@ -318,9 +318,9 @@ def test_invalid_values_in_mutated_lists_raise_type_error() -> None:
 def test_error_bodies_of_any_shape_are_kept() -> None:
     """Servers send any ``detail``: an absent one, null and a structure stay distinct."""
     for wire in ({}, {"detail": None}, {"detail": [{"msg": "no"}]}, {"error": "no"}):
-        found = ANY.structure(wire, m.ErrorBody)
-        assert (found.detail is UNSET) == ("detail" not in wire)
-        assert ANY.unstructure(found) == wire
+        body = ANY.structure(wire, m.ErrorBody)
+        assert (body.detail is UNSET) == ("detail" not in wire)
+        assert ANY.unstructure(body) == wire
 
 
 def test_converters_serve_many_threads() -> None:
@@ -329,15 +329,15 @@ def test_converters_serve_many_threads() -> None:
     request = m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS)
     with ThreadPoolExecutor(16) as pool:
         texts = set(pool.map(lambda _: conv.encode(request), range(64)))
-        found = list(pool.map(lambda _: conv.structure({"sequences": []}, m.SampleResponse), range(64)))
+        responses = list(pool.map(lambda _: conv.structure({"sequences": []}, m.SampleResponse), range(64)))
     assert len(texts) == 1
-    assert all(each == found[0] for each in found)
+    assert all(response == responses[0] for response in responses)
 
 
 def test_naive_datetimes_are_not_sent() -> None:
     """A naive datetime would mean another moment on every machine."""
-    about: dict[str, Any] = {"event_id": "e", "event_session_index": 0, "severity": "INFO"}
+    fields: dict[str, Any] = {"event_id": "e", "event_session_index": 0, "severity": "INFO"}
     with pytest.raises(ValueError, match=r"SessionStartEvent.timestamp: .* has no time zone; pass an aware datetime"):
-        m.SessionStartEvent(timestamp=datetime(2025, 1, 31), **about)
-    event = m.SessionStartEvent(timestamp=datetime(2025, 1, 31, tzinfo=timezone(timedelta(hours=1))), **about)
+        m.SessionStartEvent(timestamp=datetime(2025, 1, 31), **fields)
+    event = m.SessionStartEvent(timestamp=datetime(2025, 1, 31, tzinfo=timezone(timedelta(hours=1))), **fields)
     assert sent(event)["timestamp"] == "2025-01-31T00:00:00+01:00"

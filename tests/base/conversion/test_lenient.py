@@ -252,15 +252,15 @@ def garbled(value: Any) -> Iterator[Any]:
 
 def changed(value: Any, place: Place, *new: Any) -> Any:
     """Return a copy with another value, or none, at a place."""
-    found = json.loads(json.dumps(value))
-    inner = found
+    variant = json.loads(json.dumps(value))
+    inner = variant
     for step in place[:-1]:
         inner = inner[step]
     if new:
         inner[place[-1]] = new[0]
     else:
         del inner[place[-1]]
-    return found
+    return variant
 
 
 def variants(response: Any, place: Place) -> Iterator[Any]:
@@ -288,7 +288,7 @@ def test_null_missing_or_garbled_value_loses_only_itself(converter: Converter, w
     for place in everywhere:
         for variant in variants(response, place):
             try:
-                found = converter.structure(variant, kind)
+                model = converter.structure(variant, kind)
             except ValueError as error:
                 assert is_strict(kind, place), error
                 assert str(error).endswith((path_of(kind, place), path_of(kind, place[:-1]))), error
@@ -296,9 +296,9 @@ def test_null_missing_or_garbled_value_loses_only_itself(converter: Converter, w
                 continue
             for other in everywhere:
                 if not is_within(other, lost_with(place)) and not is_within(place, other):
-                    assert at(found, other) == values[other], (place, variant)
+                    assert at(model, other) == values[other], (place, variant)
             if is_strict(kind, place):
-                assert at(found, place) is None, "only where the contract lets it be absent"
+                assert at(model, place) is None, "only where the contract lets it be absent"
 
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=lambda kind: kind.__name__)
@@ -320,11 +320,11 @@ def test_one_warning_per_field_names_it(converter: Converter, warnings: list[str
         {key: value for key, value in RUN.items() if key != "is_lora"},
     ]
     for _ in range(2):
-        found = converter.structure({"training_runs": runs, "cursor": CURSOR}, m.TrainingRunsResponse)
-    assert [run.model_owner for run in found.training_runs] == [None, None, "me", "me"]
-    assert found.training_runs[2].last_request_time is None
-    assert isinstance(found.training_runs[0].last_request_time, datetime)
-    assert found.training_runs[3].is_lora is None
+        page = converter.structure({"training_runs": runs, "cursor": CURSOR}, m.TrainingRunsResponse)
+    assert [run.model_owner for run in page.training_runs] == [None, None, "me", "me"]
+    assert page.training_runs[2].last_request_time is None
+    assert isinstance(page.training_runs[0].last_request_time, datetime)
+    assert page.training_runs[3].is_lora is None
     texts = [text.partition(" in a response")[0] for text in warnings]
     assert texts[0] == "TrainingRun.model_owner is missing or null"
     assert texts[1].startswith("TrainingRun.last_request_time is not readable (expected an RFC 3339")
@@ -334,10 +334,10 @@ def test_one_warning_per_field_names_it(converter: Converter, warnings: list[str
 
 def test_optional_absent_value_causes_no_warning(converter: Converter, warnings: list[str]) -> None:
     """A null that is allowed and a default that is left out are read in silence."""
-    found = converter.structure(CHECKPOINT | {"size_bytes": None, "expires_at": None}, m.Checkpoint)
+    checkpoint = converter.structure(CHECKPOINT | {"size_bytes": None, "expires_at": None}, m.Checkpoint)
     bare = {key: CHECKPOINT[key] for key in ("checkpoint_id", "checkpoint_type", "time", "tinker_path")}
     assert converter.structure(bare, m.Checkpoint).public is False
-    assert (found.size_bytes, found.expires_at, warnings) == (None, None, [])
+    assert (checkpoint.size_bytes, checkpoint.expires_at, warnings) == (None, None, [])
 
 
 def test_unknown_kind_of_event_loses_only_itself(converter: Converter, warnings: list[str]) -> None:
@@ -347,8 +347,8 @@ def test_unknown_kind_of_event_loses_only_itself(converter: Converter, warnings:
         event | {"event_info": info}
         for info in ({"type": "new", "n": 1}, {"count": 3}, {"type": "checkpoint", "count": 3})
     ]
-    found = converter.structure({"data": data}, m.BillingUsageResponse)
-    assert [each.event_info for each in found.data] == [None, None, m.CheckpointBillingEvent(count=3)]
+    usage = converter.structure({"data": data}, m.BillingUsageResponse)
+    assert [record.event_info for record in usage.data] == [None, None, m.CheckpointBillingEvent(count=3)]
     assert len(warnings) == 1
     assert "BillingUsageEvent.event_info" in warnings[0]
 

@@ -47,8 +47,8 @@ def test_json_rejects_protobuf_only_fields(model: Any, what: str, version: str) 
 @pytest.mark.parametrize("version", CONVERTERS)
 def test_json_without_protobuf_only_fields_is_unchanged(version: str) -> None:
     """At their defaults they are not written."""
-    found = orjson.loads(CONVERTERS[version].encode(DATUM))
-    assert found.keys() == {"model_input", "loss_fn_inputs"}
+    body = orjson.loads(CONVERTERS[version].encode(DATUM))
+    assert body.keys() == {"model_input", "loss_fn_inputs"}
 
 
 def test_protobuf_only_keys_in_json_are_extra_fields() -> None:
@@ -57,6 +57,6 @@ def test_protobuf_only_keys_in_json_are_extra_fields() -> None:
     with pytest.raises(ValueError, match="model_input_spans"):
         CONVERTERS["None"].structure({**plain, "model_input_spans": [RUN]}, m.Datum)
     wire = {"stop_reason": "stop", "tokens": [1], "topk_logprobs": [None]}
-    found = CONVERTERS["None"].structure(wire, m.SampledSequence)
-    assert (found.topk_logprobs, found.extra_fields) == (None, {"topk_logprobs": [None]})
-    assert orjson.loads(CONVERTERS["None"].encode(found)) == wire
+    sequence = CONVERTERS["None"].structure(wire, m.SampledSequence)
+    assert (sequence.topk_logprobs, sequence.extra_fields) == (None, {"topk_logprobs": [None]})
+    assert orjson.loads(CONVERTERS["None"].encode(sequence)) == wire

@@ -89,7 +89,7 @@ def test_unknown_tag_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "problem"),
+    ("tag_field", "problem"),
     [
         ({}, "got no state"),
         ({"state": None}, "got None"),
@@ -97,10 +97,10 @@ def test_unknown_tag_is_rejected() -> None:
         ({"state": "lost"}, "got 'lost'"),
     ],
 )
-def test_missing_or_wrong_tag_is_named_with_the_accepted_tags(found: dict[str, Any], problem: str) -> None:
+def test_missing_or_wrong_tag_is_named_with_the_accepted_tags(tag_field: dict[str, Any], problem: str) -> None:
     """A union with a discriminator never guesses by keys."""
     with pytest.raises(ValueError, match=rf"state must be one of 'finished', 'failed', {problem} @ "):
-        ANY.structure({"completions": [{"request_id": "r"} | found], "cursor": 1}, m.FuturesRetrieveResponse)
+        ANY.structure({"completions": [{"request_id": "r"} | tag_field], "cursor": 1}, m.FuturesRetrieveResponse)
 
 
 @pytest.mark.parametrize("name", [name for name, schema in UNIONS.items() if "discriminator" in schema])

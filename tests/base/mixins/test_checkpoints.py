@@ -15,8 +15,13 @@ from tinkerwire_generated.models import (
 def test_tinker_path_splits_into_run_type_and_id(kind: str, checkpoint_type: str) -> None:
     """A path yields the run, type and id of its checkpoint."""
     path = f"tinker://run:train:0/{kind}/step-1"
-    found = ParsedCheckpointTinkerPath.from_tinker_path(path)
-    assert (found.training_run_id, found.checkpoint_type, found.checkpoint_id, found.tinker_path) == (
+    parsed_path = ParsedCheckpointTinkerPath.from_tinker_path(path)
+    assert (
+        parsed_path.training_run_id,
+        parsed_path.checkpoint_type,
+        parsed_path.checkpoint_id,
+        parsed_path.tinker_path,
+    ) == (
         "run:train:0",
         checkpoint_type,
         f"{kind}/step-1",

@@ -38,9 +38,9 @@ def test_loss_inputs_become_tensors() -> None:
 
 def test_datum_does_not_change_the_callers_dict() -> None:
     """The dict of the caller does not change."""
-    given: dict[str, Any] = {"weights": [1.0]}
-    Datum(model_input=TEXT, loss_fn_inputs=given)
-    assert given == {"weights": [1.0]}
+    inputs: dict[str, Any] = {"weights": [1.0]}
+    Datum(model_input=TEXT, loss_fn_inputs=inputs)
+    assert inputs == {"weights": [1.0]}
 
 
 @pytest.mark.parametrize(

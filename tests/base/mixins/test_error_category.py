@@ -18,5 +18,5 @@ CONVERTER = Converter()
 )
 def test_category_is_read_in_any_case(sent: str, read: str) -> None:
     """Known categories become lower case; unknown ones do not change."""
-    found = CONVERTER.structure({"error": "boom", "category": sent}, RequestFailedResponse)
-    assert found.category == read
+    response = CONVERTER.structure({"error": "boom", "category": sent}, RequestFailedResponse)
+    assert response.category == read

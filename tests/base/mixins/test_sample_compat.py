@@ -51,7 +51,7 @@ def test_constructors_accept_official_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "given", "words"),
+    ("args", "keywords", "words"),
     [
         ((), {"tokens": [], "tokenz": []}, "tokenz"),
         (("stop",), {"stop_reason": "stop"}, "SampledSequence: got two values for stop_reason"),
@@ -59,10 +59,10 @@ def test_constructors_accept_official_arguments() -> None:
         ((), {}, "stop_reason"),
     ],
 )
-def test_invalid_arguments_raise_type_error(args: tuple[Any, ...], given: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_raise_type_error(args: tuple[Any, ...], keywords: dict[str, Any], words: str) -> None:
     """A TypeError names them."""
     with pytest.raises(TypeError, match=words):
-        SampledSequence(*args, **given)
+        SampledSequence(*args, **keywords)
 
 
 def test_none_in_lists_is_nan_in_arrays() -> None:
@@ -128,6 +128,6 @@ def test_models_copy_lists() -> None:
     chunk, prompt = models.EncodedTextChunk(tokens=tokens), models.ModelInput(chunks=[*chunks])
     tensor = models.TensorData(data=numbers, dtype="float32")
     prompt = models.ModelInput(chunks=chunks)
-    for each in (tokens, chunks, numbers):
-        each.clear()
+    for values in (tokens, chunks, numbers):
+        values.clear()
     assert (chunk.tokens, prompt.length, tensor.data) == ([1, 2], 1, [1.0])

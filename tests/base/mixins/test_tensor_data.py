@@ -32,9 +32,9 @@ def test_tensor_behaves_as_the_sequence_of_its_rows(tensor: TensorData) -> None:
     assert np.array_equal(list(tensor), list(expected))
     assert np.array_equal(tensor[1:], expected[1:])
     assert np.array_equal(tensor[::-1], expected[::-1])
-    found = np.asarray(tensor)
-    assert found.dtype == expected.dtype
-    assert np.array_equal(found, expected)
+    array = np.asarray(tensor)
+    assert array.dtype == expected.dtype
+    assert np.array_equal(array, expected)
     assert np.asarray(tensor, np.float64).dtype == np.float64
     assert np.array_equal(np.array(tensor, copy=True), expected)
     with pytest.raises(IndexError):

@@ -44,8 +44,8 @@ def test_tensor_keeps_its_shape() -> None:
 
 def test_null_in_float_data_reads_as_nan() -> None:
     """Some servers send null for a missing number."""
-    found = TensorData(data=[1.0, None], dtype="float32").to_numpy()  # type: ignore[list-item]
-    assert found[0] == 1 and np.isnan(found[1])
+    array = TensorData(data=[1.0, None], dtype="float32").to_numpy()  # type: ignore[list-item]
+    assert array[0] == 1 and np.isnan(array[1])
 
 
 @pytest.mark.parametrize("data", [[1, None], [1, 2.5], ["a"], [2**63]])
