@@ -23,15 +23,15 @@ class Outcome:
 
 def read_outcomes(junit: Path) -> dict[str, Outcome]:
     """Return the outcome of each test in a JUnit report by name."""
-    found = {}
+    outcomes = {}
     for case in ET.parse(junit).iter("testcase"):
         outcome = Outcome("passed")
         for element in case:
             if element.tag in KINDS:
                 message = element.get("message") or element.text or ""
                 outcome = Outcome(KINDS[element.tag], " ".join(message.split())[:300])
-        found[f"{case.get('classname')}::{case.get('name')}"] = outcome
-    return found
+        outcomes[f"{case.get('classname')}::{case.get('name')}"] = outcome
+    return outcomes
 
 
 def find_lost(official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> dict[str, Outcome]:

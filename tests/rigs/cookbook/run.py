@@ -44,9 +44,9 @@ def sources_folder(python: Path) -> Path:
     WORK.mkdir(parents=True, exist_ok=True)
     options = ["--quiet", "--no-deps", "--no-binary", "tinker-cookbook", "--dest", str(WORK)]
     subprocess.run([str(python), "-m", "pip", "download", *options, f"tinker-cookbook=={VERSION}"], check=True)
-    found = hashlib.sha256(archive.read_bytes()).hexdigest()
-    if found != SHA256:
-        raise SystemExit(f"{archive}: its SHA-256 is {found}, expected {SHA256}")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    if digest != SHA256:
+        raise SystemExit(f"{archive}: its SHA-256 is {digest}, expected {SHA256}")
     with tarfile.open(archive) as tar:
         tar.extractall(WORK, filter="data")
     return folder
@@ -54,8 +54,8 @@ def sources_folder(python: Path) -> Path:
 
 def run_environment(*path: Path) -> dict[str, str]:
     """Return the environment of a run: no key, no hubs, and these folders to import from."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("TINKER_API_KEY", "CI")}
-    return kept | dict.fromkeys(OFFLINE, "1") | {"PYTHONPATH": os.pathsep.join(map(str, path))}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("TINKER_API_KEY", "CI")}
+    return inherited | dict.fromkeys(OFFLINE, "1") | {"PYTHONPATH": os.pathsep.join(map(str, path))}
 
 
 def cookbook_python() -> Path:

@@ -53,7 +53,7 @@ class Problem:
 
 def run_case(server: MutatingServer, seed: int) -> Problem | None:
     """Run one case; return its problem, or None."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
 
     def work() -> None:
         try:
@@ -61,14 +61,14 @@ def run_case(server: MutatingServer, seed: int) -> Problem | None:
         except ALLOWED:
             pass
         except BaseException:
-            found.append(Problem(seed, traceback.format_exc(limit=-12)))
+            problems.append(Problem(seed, traceback.format_exc(limit=-12)))
 
     thread = threading.Thread(target=work, daemon=True, name=f"case-{seed}")
     thread.start()
     thread.join(HANG_S)
     if thread.is_alive():
-        found.append(Problem(seed, f"did not end within {HANG_S:g} s"))
-    return found[0] if found else None
+        problems.append(Problem(seed, f"did not end within {HANG_S:g} s"))
+    return problems[0] if problems else None
 
 
 def _perform(server: MutatingServer, seed: int) -> None:
@@ -83,11 +83,11 @@ def _perform(server: MutatingServer, seed: int) -> None:
     )
     try:
         make, arguments = OPERATIONS[name]
-        given = dict(arguments)
+        values = dict(arguments)
         if kind != "responses":
-            for key in rng.sample(sorted(given), k=min(len(given), rng.choice((0, 1, 1, 2)))):
-                given[key] = unexpected_argument(rng)
-        _finish(make(client, given, rng))
+            for key in rng.sample(sorted(values), k=min(len(values), rng.choice((0, 1, 1, 2)))):
+                values[key] = unexpected_argument(rng)
+        _finish(make(client, values, rng))
     finally:
         client.close().result(HANG_S)
 
@@ -99,33 +99,33 @@ def _finish(value: Any) -> None:
     repr(value)
 
 
-def _datum(rng: Random, given: Mapping[str, Any]) -> tw.Datum:
+def _datum(rng: Random, values: Mapping[str, Any]) -> tw.Datum:
     return tw.Datum(
-        model_input=tw.ModelInput.from_ints(given.get("tokens", [1, 2, 3])),
+        model_input=tw.ModelInput.from_ints(values.get("tokens", [1, 2, 3])),
         loss_fn_inputs={
-            "target_tokens": given.get("target_tokens", [2, 3, 4]),
-            "weights": given.get("weights", [1.0, 1.0, 1.0]),
+            "target_tokens": values.get("target_tokens", [2, 3, 4]),
+            "weights": values.get("weights", [1.0, 1.0, 1.0]),
         },
     )
 
 
 def _trained(operation: Callable[[tw.TrainingClient, dict[str, Any], Random], Any]) -> Callable[..., Any]:
-    def make(client: tw.ServiceClient, given: dict[str, Any], rng: Random) -> Any:
-        return operation(client.create_lora_training_client(MODEL, rank=2), given, rng)
+    def make(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
+        return operation(client.create_lora_training_client(MODEL, rank=2), values, rng)
 
     return make
 
 
 def _batch(method: str) -> Callable[..., Any]:
-    def make(training: tw.TrainingClient, given: dict[str, Any], rng: Random) -> Any:
-        loss_fn = given.pop("loss_fn")
-        config = given.pop("loss_fn_config")
-        return getattr(training, method)([_datum(rng, given)] * 2, loss_fn, config)
+    def make(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
+        loss_fn = values.pop("loss_fn")
+        config = values.pop("loss_fn_config")
+        return getattr(training, method)([_datum(rng, values)] * 2, loss_fn, config)
 
     return _trained(make)
 
 
-def _custom_loss(training: tw.TrainingClient, given: dict[str, Any], rng: Random) -> Any:
+def _custom_loss(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
     import numpy as np  # noqa: PLC0415
 
     def loss(data: Any, logprobs: Any) -> Any:
@@ -135,32 +135,32 @@ def _custom_loss(training: tw.TrainingClient, given: dict[str, Any], rng: Random
             [-np.ones_like(logprob) for logprob in logprobs],
         )
 
-    return training.forward_backward_custom([_datum(rng, given)], loss, arrays="numpy")
+    return training.forward_backward_custom([_datum(rng, values)], loss, arrays="numpy")
 
 
-def _sampled(client: tw.ServiceClient, given: dict[str, Any], rng: Random) -> Any:
-    tokens = given.pop("tokens")
-    params = {name: given.pop(name) for name in ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop")}
+def _sampled(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
+    tokens = values.pop("tokens")
+    params = {name: values.pop(name) for name in ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop")}
     sampling = client.create_sampling_client(base_model=MODEL)
-    return sampling.sample(tw.ModelInput.from_ints(tokens), sampling_params=tw.SamplingParams(**params), **given)
+    return sampling.sample(tw.ModelInput.from_ints(tokens), sampling_params=tw.SamplingParams(**params), **values)
 
 
-def _logprobs(client: tw.ServiceClient, given: dict[str, Any], rng: Random) -> Any:
+def _logprobs(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
     sampling = client.create_sampling_client(base_model=MODEL)
-    return sampling.compute_logprobs(tw.ModelInput.from_ints(given["tokens"]))
+    return sampling.compute_logprobs(tw.ModelInput.from_ints(values["tokens"]))
 
 
 def _sampler_property(method: str) -> Callable[..., Any]:
-    return lambda client, given, rng: getattr(client.create_sampling_client(base_model=MODEL), method)()
+    return lambda client, values, rng: getattr(client.create_sampling_client(base_model=MODEL), method)()
 
 
 def _rest(method: str) -> Callable[..., Any]:
-    return lambda client, given, rng: getattr(tw.RestClient(client._connection), method)(**given)
+    return lambda client, values, rng: getattr(tw.RestClient(client._connection), method)(**values)
 
 
 def _service(method: str) -> Callable[..., Any]:
-    def make(client: tw.ServiceClient, given: dict[str, Any], rng: Random) -> Any:
-        made = getattr(client, method)(**given)
+    def make(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
+        made = getattr(client, method)(**values)
         if isinstance(made, tw.TrainingClient | tw.SamplingClient):
             return repr(made.result())
         return made
@@ -169,15 +169,15 @@ def _service(method: str) -> Callable[..., Any]:
 
 
 def _training(method: str) -> Callable[..., Any]:
-    return _trained(lambda training, given, rng: getattr(training, method)(**given))
+    return _trained(lambda training, values, rng: getattr(training, method)(**values))
 
 
-def _adam(training: tw.TrainingClient, given: dict[str, Any], rng: Random) -> Any:
-    return training.optim_step(tw.AdamParams(**given))
+def _adam(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
+    return training.optim_step(tw.AdamParams(**values))
 
 
-def _saved_sampler(training: tw.TrainingClient, given: dict[str, Any], rng: Random) -> Any:
-    sampling = training.save_weights_and_get_sampling_client(**given)
+def _saved_sampler(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
+    sampling = training.save_weights_and_get_sampling_client(**values)
     return sampling.sample(tw.ModelInput.from_ints([1]), 1, tw.SamplingParams(max_tokens=2))
 
 

@@ -50,8 +50,8 @@ def main(arguments: list[str]) -> int:
         while time.monotonic() < started + limit:
             yield random.getrandbits(48)
 
-    given = [int(argument) for argument in arguments]
-    source = iter(given) if given else seeds()
+    chosen_seeds = [int(argument) for argument in arguments]
+    source = iter(chosen_seeds) if chosen_seeds else seeds()
     while True:
         # In parts, because a pool takes all seeds of an iterator at once.
         part = [seed for _, seed in zip(range(200), source, strict=False)]
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
             if problem is not None:
                 failed += 1
                 sys.stdout.write(f"seed {seed}: {problem.text}\n")
-                if not given:
+                if not chosen_seeds:
                     with SEEDS.open("a") as file:
                         file.write(f"{seed}  # {problem.text.strip().splitlines()[-1][:90]}\n")
         sys.stdout.write(f"{time.monotonic() - started:.0f} s: {count} cases, {failed} with a problem\n")
