@@ -37,17 +37,17 @@ def sample(http: httpx.Client) -> SampleResponse:
         sampling_session_id=session_id,
     )
     poll = FutureRetrieveRequest(request_id=sampling.asample(body=request).send(http).request_id)
-    while isinstance(found := futures.retrieve_future(body=poll).send(http), TryAgainResponse):
+    while isinstance(result := futures.retrieve_future(body=poll).send(http), TryAgainResponse):
         pass
-    assert isinstance(found, SampleResponse)
-    return found
+    assert isinstance(result, SampleResponse)
+    return result
 
 
 def test_sync_client_trains_and_samples(server: FixedServer) -> None:
     """With httpx.Client: create a session, ask for a sample, fetch its future."""
     with httpx.Client(base_url=server.url, headers=KEY) as http:
-        found = sample(http)
-    assert found.sequences[0].tokens == [3, 4]
+        response = sample(http)
+    assert response.sequences[0].tokens == [3, 4]
     assert server.requests == [
         "POST /api/v1/create_session",
         "POST /api/v1/asample",
@@ -69,9 +69,9 @@ def test_async_client_trains_and_samples(server: FixedServer) -> None:
     async def run() -> Any:
         async with httpx.AsyncClient(base_url=server.url) as http:
             poll = FutureRetrieveRequest(request_id="r-1")
-            while isinstance(found := await futures.retrieve_future(body=poll).asend(http), TryAgainResponse):
+            while isinstance(result := await futures.retrieve_future(body=poll).asend(http), TryAgainResponse):
                 pass
-            return found
+            return result
 
     assert asyncio.run(run()).sequences[0].logprobs == [-0.5, -0.25]
 

@@ -42,7 +42,7 @@ def is_own(value: Any) -> bool:
 
 def failures(place: str, value: Any) -> list[str]:
     """Return the exceptions that functions which read documentation raise for an object."""
-    found = []
+    problems = []
     for read in READERS:
         # Python itself gives no signature to subclasses of these without a constructor of their own.
         if read is inspect.signature and inspect.isclass(value) and issubclass(value, BaseException | dict):
@@ -50,27 +50,27 @@ def failures(place: str, value: Any) -> list[str]:
         try:
             read(value)
         except Exception as error:
-            found.append(f"{read.__name__}({place}): {error!r}")
-    return found
+            problems.append(f"{read.__name__}({place}): {error!r}")
+    return problems
 
 
 def unreadable(name: str, seen: set[int]) -> list[str]:
     """Return the failures for a module, its public objects and their public members."""
     module = importlib.import_module(name)
     pydoc.render_doc(module)
-    found: list[str] = []
+    problems: list[str] = []
     for key in (key for key in dir(module) if not key.startswith("_")):
         value = getattr(module, key)
         if not is_own(value) or id(value) in seen:
             continue
         seen.add(id(value))
-        found += failures(f"{name}.{key}", value)
+        problems += failures(f"{name}.{key}", value)
         members = inspect.getmembers(value) if inspect.isclass(value) else []
         for member, inner in members:
             if not member.startswith("_") and is_own(inner) and id(inner) not in seen:
                 seen.add(id(inner))
-                found += failures(f"{name}.{key}.{member}", inner)
-    return found
+                problems += failures(f"{name}.{key}.{member}", inner)
+    return problems
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -70,14 +70,14 @@ def test_addresses_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Home and relative paths become absolute; ``local`` has no folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    found = str(tmp_path.resolve())
+    resolved_path = str(tmp_path.resolve())
     for text, folder in {
-        "local:~/runs": f"{found}/runs",
-        "local:runs/": f"{found}/runs",
-        "local:./a/../runs": f"{found}/runs",
-        f"local:{found}": found,
+        "local:~/runs": f"{resolved_path}/runs",
+        "local:runs/": f"{resolved_path}/runs",
+        "local:./a/../runs": f"{resolved_path}/runs",
+        f"local:{resolved_path}": resolved_path,
         "local:/": "/",
-        "local:a:b": f"{found}/a:b",
+        "local:a:b": f"{resolved_path}/a:b",
     }.items():
         address = resolve_base_url(text)
         assert address == f"local:{folder}"
@@ -109,9 +109,9 @@ def test_folder_in_use_raises_error_with_advice(tmp_path: Path) -> None:
     """The error of a second process names the folder and the alternatives."""
     with tw.ServiceClient(base_url=f"local:{tmp_path}"):
         command = [sys.executable, "-c", SAVE, f"local:{tmp_path}"]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert f"ValueError: folder: another server uses {tmp_path.resolve()}; close its client" in found.stderr
-    assert "tinkerwire serve --folder" in found.stderr
+        child = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert f"ValueError: folder: another server uses {tmp_path.resolve()}; close its client" in child.stderr
+    assert "tinkerwire serve --folder" in child.stderr
 
 
 def test_unusable_folder_is_rejected(tmp_path: Path) -> None:
@@ -178,8 +178,8 @@ def test_next_process_removes_folder_of_killed_process(tmp_path: Path) -> None:
             killed.wait(60)
         assert len(temporary_folders(tmp_path)) == 2
         run(SAVE, "local", TMPDIR=str(tmp_path))
-        (left,) = temporary_folders(tmp_path)
-        assert left.startswith(f"{temporary_folder.FOLDER_PREFIX}{running.pid}-")
+        (remaining_folder,) = temporary_folders(tmp_path)
+        assert remaining_folder.startswith(f"{temporary_folder.FOLDER_PREFIX}{running.pid}-")
         running.communicate("\n", timeout=60)
     assert not temporary_folders(tmp_path)
 
@@ -187,15 +187,15 @@ def test_next_process_removes_folder_of_killed_process(tmp_path: Path) -> None:
 def test_foreign_folders_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders with a similar name stay, and so do links to other folders."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    (kept / "file").write_text("")
-    (tmp_path / "tinkerwire-99999999-link").symlink_to(kept)
+    linked_folder = tmp_path / "kept"
+    linked_folder.mkdir()
+    (linked_folder / "file").write_text("")
+    (tmp_path / "tinkerwire-99999999-link").symlink_to(linked_folder)
     (tmp_path / "tinkerwire-x-1").mkdir()
     (tmp_path / "tinkerwire-99999999-gone").mkdir()
     temporary_folder.remove(temporary_folder.create())
     assert sorted(temporary_folders(tmp_path)) == ["tinkerwire-99999999-link", "tinkerwire-x-1"]
-    assert (kept / "file").exists()
+    assert (linked_folder / "file").exists()
 
 
 def test_forked_child_leaves_the_folder_to_its_parent() -> None:

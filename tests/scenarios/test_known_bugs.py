@@ -27,13 +27,13 @@ def functions_of(file: Path) -> set[str]:
 
 def test_every_row_is_complete() -> None:
     """A row has a bug, an origin, a behaviour and a test; no bug is listed twice."""
-    found = rows()
-    assert found
-    for row in found:
+    bugs = rows()
+    assert bugs
+    for row in bugs:
         assert len(row) in COLUMNS, row
         assert all(row), row
         assert NAMED.search(row[-1]), row
-    names = [row[0] for row in found]
+    names = [row[0] for row in bugs]
     assert len(set(names)) == len(names)
 
 
@@ -57,16 +57,16 @@ def test_every_named_test_runs(file: str, name: str, request: pytest.FixtureRequ
     items = [item for item in request.session.items if item.path == ROOT / file]
     if not items or request.config.option.keyword or request.config.option.markexpr:
         return
-    found = [item for item in items if getattr(item, "originalname", None) == name]
+    tests = [item for item in items if getattr(item, "originalname", None) == name]
     # A run of single tests collects those only.
     is_whole_file = not any("::" in argument for argument in request.config.args)
-    assert found or not is_whole_file
-    for item in found:
+    assert tests or not is_whole_file
+    for item in tests:
         assert not [mark.name for mark in item.iter_markers() if mark.name in ("skip", "xfail")]
 
 
 def test_unproven_rows_are_listed() -> None:
     """A test that was skipped or did not run counts as unproven."""
     outcomes = {"tests/a.py::test_a[1]": "passed", "tests/a.py::test_a[2]": "skipped", "tests/a.py::test_b": "skipped"}
-    wanted = [("tests/a.py", "test_a"), ("tests/a.py", "test_b"), ("tests/a.py", "test_c")]
-    assert unproven(wanted, outcomes) == ["tests/a.py::test_b", "tests/a.py::test_c"]
+    proofs = [("tests/a.py", "test_a"), ("tests/a.py", "test_b"), ("tests/a.py", "test_c")]
+    assert unproven(proofs, outcomes) == ["tests/a.py::test_b", "tests/a.py::test_c"]

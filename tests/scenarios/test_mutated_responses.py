@@ -14,4 +14,4 @@ CASES = 150
 def test_mutated_responses_and_arguments_raise_only_public_errors() -> None:
     """Seeds that once found a bug, and others; ``make fuzz`` tries new ones for an hour."""
     problems = [problem for _, problem in run_cases([*kept_seeds(), *range(CASES)]) if problem is not None]
-    assert not problems, "\n".join(f"seed {each.seed}: {each.text}" for each in problems)
+    assert not problems, "\n".join(f"seed {problem.seed}: {problem.text}" for problem in problems)

@@ -62,26 +62,26 @@ def loss_of(output: tw.ForwardBackwardOutput) -> float:
 def flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
     """Train, save, load and sample; return losses and samples."""
     training = client.create_lora_training_client(MODEL, rank=4, seed=7)
-    found = train(training)
-    assert found[0] > found[-1]
+    losses = train(training)
+    assert losses[0] > losses[-1]
     path = training.save_state("kept").result(TEST_TIMEOUT_S).path
     again = client.create_training_client_from_state(path)
     last = loss_of(training.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S))
     assert loss_of(again.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S)) == pytest.approx(last, rel=1e-5)
-    kept = training.save_weights_for_sampler("kept").result(TEST_TIMEOUT_S).path
+    sampler_path = training.save_weights_for_sampler("kept").result(TEST_TIMEOUT_S).path
     for sampling in (
-        client.create_sampling_client(model_path=kept),
+        client.create_sampling_client(model_path=sampler_path),
         training.save_weights_and_get_sampling_client("other"),
         training.save_weights_and_get_sampling_client(),
     ):
         response = sampling.sample(PROMPT, 2, PARAMS, include_prompt_logprobs=logprobs).result(TEST_TIMEOUT_S)
         assert [len(sequence.tokens) for sequence in response.sequences] == [3, 3]
         if logprobs:
-            told = sampling.compute_logprobs(PROMPT).result(TEST_TIMEOUT_S)
-            assert told == list(response.prompt_logprobs or ())
-            assert told[0] is None
-            assert -sum(each or 0.0 for each in told) == pytest.approx(last, rel=1e-4)
-    return [*found, last, *response.sequences[0].tokens]
+            computed_logprobs = sampling.compute_logprobs(PROMPT).result(TEST_TIMEOUT_S)
+            assert computed_logprobs == list(response.prompt_logprobs or ())
+            assert computed_logprobs[0] is None
+            assert -sum(logprob or 0.0 for logprob in computed_logprobs) == pytest.approx(last, rel=1e-4)
+    return [*losses, last, *response.sequences[0].tokens]
 
 
 @pytest.fixture(scope="module")

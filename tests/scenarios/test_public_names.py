@@ -91,11 +91,10 @@ KINDS = {
 
 def parameters(method: Any) -> list[list[Any]]:
     """Return the parameters of a method in the form of the facts."""
-    found = inspect.signature(method).parameters.values()
     return [
-        [each.name, KINDS[each.kind], *([] if each.default is each.empty else [each.default])]
-        for each in found
-        if each.name != "self"
+        [parameter.name, KINDS[parameter.kind], *([] if parameter.default is parameter.empty else [parameter.default])]
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.name != "self"
     ]
 
 
@@ -104,12 +103,12 @@ def unsupported(official: list[list[Any]], ours: list[list[Any]]) -> Iterator[st
     by_place = [parameter for parameter in ours if parameter[1] == "positional"]
     by_name = {parameter[0]: parameter for parameter in ours}
     for place, (name, kind, *default) in enumerate(official):
-        found = by_name.get(name)
-        if found is None or (kind == "positional" and (place >= len(by_place) or by_place[place] is not found)):
+        own = by_name.get(name)
+        if own is None or (kind == "positional" and (place >= len(by_place) or by_place[place] is not own)):
             yield f"{name} is missing or out of place"
-        elif default and found[2:] != default:
-            yield f"{name} defaults to {found[2:]}, not {default}"
-    names = {each[0] for each in official}
+        elif default and own[2:] != default:
+            yield f"{name} defaults to {own[2:]}, not {default}"
+    names = {parameter[0] for parameter in official}
     yield from (f"{name} is required" for name, _, *default in ours if name not in names and not default)
 
 
@@ -126,31 +125,31 @@ def differences(facts: Facts) -> Iterator[tuple[str, str]]:
                 continue
             if official is None:
                 continue
-            found = list(unsupported(official, parameters(method)))
+            reasons = list(unsupported(official, parameters(method)))
             if (name.endswith("_async") or name == "coroutine") != inspect.iscoroutinefunction(method):
-                found.append("is async, or is not")
-            if found:
-                yield f"{kind}.{name}", "; ".join(found)
+                reasons.append("is async, or is not")
+            if reasons:
+                yield f"{kind}.{name}", "; ".join(reasons)
 
 
 def test_differences_have_reasons() -> None:
     """The list of reasons equals the list of differences."""
-    found = dict(differences(FACTS["0.38.0"]))
-    assert not {name: how for name, how in found.items() if name not in DIFFERENCES}
-    assert not [name for name in DIFFERENCES if name not in found]
+    actual = dict(differences(FACTS["0.38.0"]))
+    assert not {name: how for name, how in actual.items() if name not in DIFFERENCES}
+    assert not [name for name in DIFFERENCES if name not in actual]
 
 
 def test_older_code_finds_what_it_calls() -> None:
     """The names, parameters and defaults of older releases exist, but for those with a reason."""
-    found = {name: how for version in ("0.4.1", "0.16.1", "0.25.0") for name, how in differences(FACTS[version])}
+    actual = {name: how for version in ("0.4.1", "0.16.1", "0.25.0") for name, how in differences(FACTS[version])}
     reasons = {**DIFFERENCES, **OLDER_DIFFERENCES}
-    assert not {name: how for name, how in found.items() if name not in reasons}
-    assert not [name for name in OLDER_DIFFERENCES if name not in found]
+    assert not {name: how for name, how in actual.items() if name not in reasons}
+    assert not [name for name in OLDER_DIFFERENCES if name not in actual]
 
 
 def type_differences() -> Iterator[str]:
     """Return each argument of an official type that the type here does not accept or cannot omit."""
-    described = [each for group in ("types", "inmemory_types") for each in TYPES[group].items()]
+    described = [member for group in ("types", "inmemory_types") for member in TYPES[group].items()]
     for name, fact in described:
         # Its private state has no public name.
         if fact["kind"] not in ("pydantic", "dataclass") or name.startswith("_") or name in TWICE:
@@ -184,8 +183,8 @@ def test_retry_settings_are_the_official_ones() -> None:
     assert list(ours)[:8] == [*OFFICIAL_RETRY, "retryable_exceptions"]
     assert {name: ours[name] for name in OFFICIAL_RETRY} == OFFICIAL_RETRY
     assert tw.RetryConfig(200) == tw.RetryConfig(max_connections=200)
-    given = tw.RetryConfig(7, 60.0, 0.1, 2.0, 0.5, False, False, (TimeoutError,))
-    assert [getattr(given, name) for name in [*OFFICIAL_RETRY, "retryable_exceptions"]] == [
+    config = tw.RetryConfig(7, 60.0, 0.1, 2.0, 0.5, False, False, (TimeoutError,))
+    assert [getattr(config, name) for name in [*OFFICIAL_RETRY, "retryable_exceptions"]] == [
         *(7, 60.0, 0.1, 2.0, 0.5, False, False, (TimeoutError,))
     ]
     with pytest.raises(TypeError):
@@ -207,16 +206,16 @@ def test_retry_settings_are_a_dataclass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "problem"),
     [
         ({"enable_stuck_detection": "no"}, "RetryConfig.enable_stuck_detection"),
         ({"retryable_exceptions": [TimeoutError]}, "RetryConfig.retryable_exceptions: expected a tuple"),
         ({"retryable_exceptions": (TimeoutError, "x")}, "RetryConfig.retryable_exceptions: expected exception classes"),
     ],
 )
-def test_wrong_official_retry_settings_are_refused(wrong: dict[str, Any], told: str) -> None:
+def test_wrong_official_retry_settings_are_refused(wrong: dict[str, Any], problem: str) -> None:
     """The error names the setting."""
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=problem):
         tw.RetryConfig(**wrong)
 
 
@@ -224,7 +223,7 @@ def test_unsupported_arguments_of_a_service_are_ignored_with_a_warning() -> None
     """The warning names arguments and alternative, and points at the caller; the client works."""
     with pytest.warns(FutureWarning, match=r"max_retries, timeout.*retry=RetryConfig") as caught:
         client = tw.ServiceClient(base_url="local", timeout=60, max_retries=3)
-    assert [each.filename for each in caught] == [__file__]
+    assert [warning.filename for warning in caught] == [__file__]
     with client:
         assert client.get_server_capabilities().supported_models
 
@@ -284,7 +283,7 @@ def test_older_names_work_where_servers_serve_them(wire: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("official", "ours", "found"),
+    ("official", "ours", "expected"),
     [
         ([["a", "positional"]], [["a", "positional", 1]], []),
         ([["a", "positional", 1]], [["a", "positional", 2]], ["a defaults to [2], not [1]"]),
@@ -294,6 +293,6 @@ def test_older_names_work_where_servers_serve_them(wire: str) -> None:
         ([["a", "keyword", None]], [["a", "keyword", None], ["b", "keyword", 0]], []),
     ],
 )
-def test_comparison_finds_differences(official: list[list[Any]], ours: list[list[Any]], found: list[str]) -> None:
+def test_comparison_finds_differences(official: list[list[Any]], ours: list[list[Any]], expected: list[str]) -> None:
     """The comparison detects defaults, positions, kinds and additional required parameters."""
-    assert list(unsupported(official, ours)) == found
+    assert list(unsupported(official, ours)) == expected

@@ -49,9 +49,9 @@ def test_every_operation_is_found_by_its_path(router: Router, name: str) -> None
         "training_run_id": "s-1:train:0",
         "checkpoint_id": "weights/0001",
     }
-    operation, found = router.find(OPERATIONS[name].method, OPERATIONS[name].path.format(**ids))
+    operation, path_ids = router.find(OPERATIONS[name].method, OPERATIONS[name].path.format(**ids))
     assert operation.name == name
-    assert found.items() <= ids.items()
+    assert path_ids.items() <= ids.items()
 
 
 def test_escaped_id_is_decoded(router: Router) -> None:

@@ -45,10 +45,10 @@ def _valid(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:
         return st.sampled_from(schema["enum"])
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            return st.one_of([_valid(each, name) for each in schema[key]])
+            return st.one_of([_valid(member, name) for member in schema[key]])
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
-    return st.one_of([_of_type(each, schema) for each in kinds])
+    return st.one_of([_of_type(kind, schema) for kind in kinds])
 
 
 def _of_type(kind: str | None, schema: dict[str, Any]) -> st.SearchStrategy[Any]:

@@ -52,19 +52,19 @@ def is_finished(server: ScriptedServer) -> bool:
 def test_end_of_block_waits_for_unawaited_save(server: ScriptedServer) -> None:
     """An unawaited save is sent and polled to its end before the client closes."""
     gate = hold_saves(server)
-    left = threading.Event()
+    block_ended = threading.Event()
 
     def run() -> None:
         with open_client(server.url, exit_timeout=None) as client:
             start_save(client)
-        left.set()
+        block_ended.set()
 
     thread = threading.Thread(target=run)
     thread.start()
     wait_for_save(server)
-    assert not left.wait(0.2)
+    assert not block_ended.wait(0.2)
     gate.release()
-    assert left.wait(TEST_TIMEOUT_S)
+    assert block_ended.wait(TEST_TIMEOUT_S)
     thread.join()
 
 
@@ -72,10 +72,10 @@ def test_end_of_block_waits_for_operations_of_callbacks(server: ScriptedServer) 
     """Every operation of a chain ends, each of which starts the next one when it is done."""
     done: list[str] = []
 
-    def go_on(client: tw.TrainingClient, left: int) -> None:
+    def go_on(client: tw.TrainingClient, remaining: int) -> None:
         future = client.optim_step(ADAM)
-        if left:
-            future.add_done_callback(lambda _: go_on(client, left - 1))
+        if remaining:
+            future.add_done_callback(lambda _: go_on(client, remaining - 1))
         else:
             future.add_done_callback(lambda future: done.append(future.state))
 
@@ -112,9 +112,9 @@ def test_end_of_block_waits_for_gather(server: ScriptedServer) -> None:
     """A gather that is in progress when the block ends has all its results afterwards."""
     with open_client(server.url, exit_timeout=None) as client:
         sampling = client.create_sampling_client(base_model="base")
-        whole = tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(20)])
-    assert whole.done()
-    assert len(whole.result()) == 20
+        results = tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(20)])
+    assert results.done()
+    assert len(results.result()) == 20
 
 
 def test_rest_client_block_waits(server: ScriptedServer) -> None:
@@ -284,11 +284,11 @@ def test_dropped_client_closes(server: ScriptedServer) -> None:
     """Heartbeats, connections and the loop's thread end with the last reference."""
     client = open_alone(server)
     client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
-    kept = weakref.ref(client._session)
+    session_ref = weakref.ref(client._session)
     assert loop_threads()
     del client
     assert_ended(server)
-    wait_until(lambda: gc.collect() >= 0 and kept() is None, "the session is freed")
+    wait_until(lambda: gc.collect() >= 0 and session_ref() is None, "the session is freed")
 
 
 class Trainer:
@@ -311,10 +311,10 @@ def test_client_in_reference_cycle_is_collected(server: ScriptedServer) -> None:
     """A client whose on_wait and retry_if are methods of its owner is collected with it."""
     trainer = Trainer(server)
     trainer.sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
-    kept = weakref.ref(trainer)
+    trainer_ref = weakref.ref(trainer)
     del trainer
     assert_ended(server)
-    assert kept() is None
+    assert trainer_ref() is None
 
 
 @pytest.mark.parametrize("kind", ["training", "sampling", "rest"])

@@ -55,9 +55,9 @@ def handle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], o
 
 def reporter(client: tw.ServiceClient) -> Telemetry:
     """Return the reporter of a client, which these tests enable."""
-    found = client.get_telemetry()
-    assert found is not None
-    return found
+    telemetry_client = client.get_telemetry()
+    assert telemetry_client is not None
+    return telemetry_client
 
 
 def calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callable[[], object]]:
@@ -146,11 +146,11 @@ def test_handler_may_open_client_while_client_is_opened(
 def test_sources_have_reentrant_locks_only() -> None:
     """The sources have no threading.Lock, and no Condition or Semaphore made from one."""
     plain = re.compile(r"threading\.(Lock|Semaphore|BoundedSemaphore|Barrier)\(|queue\.(Queue|LifoQueue)\(")
-    found = [
+    places = [
         f"{path.name}:{number}"
         for folder in ("tinkerwire", "tinkerwire_base")
         for path in (Path(CLIENT).parent / folder).rglob("*.py")
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if plain.search(line)
     ]
-    assert not found
+    assert not places

@@ -51,8 +51,8 @@ def test_models_are_numbered_in_call_order(server: ScriptedServer, client: tw.Se
     """The model_seq_ids follow the order of the calls."""
     for future in [client.create_lora_training_client(f"base{i}") for i in range(10)]:
         future.result(TEST_TIMEOUT_S)
-    found = {body["base_model"]: body["model_seq_id"] for body in server.bodies("create_model")}
-    assert found == {f"base{i}": i for i in range(10)}
+    seq_ids = {body["base_model"]: body["model_seq_id"] for body in server.bodies("create_model")}
+    assert seq_ids == {f"base{i}": i for i in range(10)}
 
 
 def test_failed_creation_is_repeated_by_next_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
@@ -179,12 +179,12 @@ def test_server_messages_are_logged(
     server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Messages in the response to create_session are logged at their levels."""
-    said = {"info_message": "hello", "warning_message": "careful", "error_message": "alas"}
-    server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s1", **said})
+    messages = {"info_message": "hello", "warning_message": "careful", "error_message": "alas"}
+    server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s1", **messages})
     with caplog.at_level(logging.INFO, "tinkerwire"):
         client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
-    found = {(record.levelname, record.message) for record in caplog.records}
-    assert {("INFO", "hello"), ("WARNING", "careful"), ("ERROR", "alas")} <= found
+    records = {(record.levelname, record.message) for record in caplog.records}
+    assert {("INFO", "hello"), ("WARNING", "careful"), ("ERROR", "alas")} <= records
 
 
 def test_session_metadata_is_sent(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:

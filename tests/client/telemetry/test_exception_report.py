@@ -71,20 +71,20 @@ def test_report_has_class_call_and_status() -> None:
 def test_report_has_no_text_of_the_error(text: str, status: int) -> None:
     """Text, body and response of an error stay private."""
     for error in (make_status_error(status, text), tw.TinkerError(text), ValueError(text), tw.RequestFailedError(text)):
-        told = [
+        texts = [
             exception_report.summary(error),
             exception_report.traceback_locations(error),
             *map(str, exception_report.error_fields(error).values()),
         ]
-        assert text not in "\n".join(told)
+        assert text not in "\n".join(texts)
 
 
 def test_locations_are_in_this_package() -> None:
     """Locations have file, line and function, but no folder and no code of the user."""
     with pytest.raises(TypeError) as caught:
         tw.ModelInput.from_ints("tml-secret")  # type: ignore[arg-type]
-    told = exception_report.traceback_locations(caught.value)
-    assert told
-    assert all(line.startswith("tinkerwire") and ".py:" in line for line in told.splitlines())
-    assert "test_" not in told
-    assert "secret" not in json.dumps(told)
+    locations = exception_report.traceback_locations(caught.value)
+    assert locations
+    assert all(line.startswith("tinkerwire") and ".py:" in line for line in locations.splitlines())
+    assert "test_" not in locations
+    assert "secret" not in json.dumps(locations)

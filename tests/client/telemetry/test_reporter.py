@@ -32,7 +32,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telemetry, "FLUSH_S", 1000.0)
 
 
-def told(server: ScriptedServer) -> list[dict[str, Any]]:
+def reported_events(server: ScriptedServer) -> list[dict[str, Any]]:
     """Return the events that arrived."""
     return [event for body in server.bodies("telemetry") for event in body["events"]]
 
@@ -65,8 +65,8 @@ def test_unrecognised_env_value_disables_telemetry_and_warns(
     monkeypatch.setenv("TINKER_TELEMETRY", word)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
         assert (client.get_telemetry() is None) is (word != "on")
-    said = [record.getMessage() for record in caplog.records]
-    assert (f"TINKER_TELEMETRY must be 1 or 0, got {word}; telemetry is disabled" in said) is is_odd
+    messages = [record.getMessage() for record in caplog.records]
+    assert (f"TINKER_TELEMETRY must be 1 or 0, got {word}; telemetry is disabled" in messages) is is_odd
 
 
 def test_disabled_telemetry_sends_nothing(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_events_of_session_are_numbered_in_order(server: ScriptedServer) -> None
         assert reporter is not None
         assert {reporter} == {c.get_telemetry() for c in (training, sampling, client.create_rest_client())}
         assert reporter.log("mine", {"a": [1, {"b": None}]}, "WARNING")
-    events = told(server)
+    events = reported_events(server)
     assert [event["event"] for event in events] == ["SESSION_START", "GENERIC_EVENT", "SESSION_END"]
     assert [event["event_session_index"] for event in events] == [0, 1, 2]
     assert (events[1]["event_name"], events[1]["event_data"], events[1]["severity"]) == (
@@ -140,8 +140,9 @@ def test_embedded_server_accepts_events(wire: str) -> None:
 
 def test_errors_are_sent_soon_without_secrets(server: ScriptedServer) -> None:
     """User errors are events of their own kind; no event has prompts, responses or secrets."""
-    said = f"bad prompt 770077 for {KEY}"
-    answers = iter([ScriptedResponse({"detail": said}, status=422), ScriptedResponse({"detail": said}, status=501)])
+    detail_text = f"bad prompt 770077 for {KEY}"
+    body = {"detail": detail_text}
+    answers = iter([ScriptedResponse(body, status=422), ScriptedResponse(body, status=501)])
     server.rules["asample"] = lambda _: next(answers)
     policy = tw.RetryConfig(enable_retry_logic=False)
     with open_client(server.url, retry=policy, default_headers_overrides={"x-mine": "my-secret"}) as client:
@@ -151,9 +152,9 @@ def test_errors_are_sent_soon_without_secrets(server: ScriptedServer) -> None:
         reporter = client.get_telemetry()
         assert reporter is not None
         reporter.log("mine", {"key": KEY, "list": [f"x{KEY}", "my-secret"]})
-        reporter.log_exception(ValueError(said))
-        server.wait_for(lambda: len(told(server)) >= 3, "without waiting for the end")
-    events = told(server)
+        reporter.log_exception(ValueError(detail_text))
+        server.wait_for(lambda: len(reported_events(server)) >= 3, "without waiting for the end")
+    events = reported_events(server)
     user = next(event for event in events if event.get("event_name") == "user_error")
     assert user["severity"] == "WARNING"
     assert user["event_data"] == {
@@ -232,7 +233,7 @@ def test_queue_data_and_batches_are_limited(server: ScriptedServer, monkeypatch:
         assert len(accepted) == 250
         client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     assert [len(body["events"]) for body in server.bodies("telemetry")] == [100, 100, 50]
-    assert [event["event_name"] for event in told(server)] == [f"e{n}" for n in accepted]
+    assert [event["event_name"] for event in reported_events(server)] == [f"e{n}" for n in accepted]
 
 
 def test_failed_batch_is_retried_and_dropped(server: ScriptedServer) -> None:

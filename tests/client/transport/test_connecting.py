@@ -34,23 +34,23 @@ NO_RETRIES = tw.RetryConfig(enable_retry_logic=False)
 @pytest.fixture
 def secure() -> Iterator[ScriptedServer]:
     """Run a server over https."""
-    with _secure() as found:
-        yield found
+    with _secure() as secure_server:
+        yield secure_server
 
 
 @contextmanager
 def _secure() -> Iterator[ScriptedServer]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE, CERTIFICATES / "key.pem")
-    with scripted_server(context) as found:
-        yield found
+    with scripted_server(context) as scripted:
+        yield scripted
 
 
 @pytest.fixture
 def proxy(secure: ScriptedServer) -> Iterator[Tunnel]:
     """Run a proxy to the server."""
-    with tunnel(("127.0.0.1", port_of(secure))) as found:
-        yield found
+    with tunnel(("127.0.0.1", port_of(secure))) as tunnel_server:
+        yield tunnel_server
 
 
 def port_of(server: ScriptedServer) -> int:
@@ -289,8 +289,8 @@ def test_unsupported_proxy_is_rejected_at_construction(monkeypatch: pytest.Monke
 
 def test_http_proxy_is_used_for_plain_http_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain http to an allowed host goes through HTTP_PROXY."""
-    with scripted_server() as found:
-        monkeypatch.setenv("HTTP_PROXY" if os.name == "nt" else "http_proxy", found.url)
-        found.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s9"})
+    with scripted_server() as plain_server:
+        monkeypatch.setenv("HTTP_PROXY" if os.name == "nt" else "http_proxy", plain_server.url)
+        plain_server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s9"})
         train("http://trainer", plain_http_hosts=["trainer"])
-        assert {request.headers["host"] for request in found.requests} == {"trainer"}
+        assert {request.headers["host"] for request in plain_server.requests} == {"trainer"}

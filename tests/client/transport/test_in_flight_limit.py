@@ -94,8 +94,8 @@ class Simulation:
         for task, plan in zip(tasks, plans, strict=True):
             if plan.fate == "cancel":
                 loop.call_later(plan.cancelled_after, task.cancel)
-        found = await asyncio.gather(*tasks, return_exceptions=True)
-        for outcome, plan in zip(found, plans, strict=True):
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        for outcome, plan in zip(outcomes, plans, strict=True):
             expected = {"ok": type(None), "fail": ValueError, "cancel": (asyncio.CancelledError, type(None))}[plan.fate]
             assert isinstance(outcome, expected)  # type: ignore[arg-type]
         assert (self.limit.in_flight, self.limit.waiting, self.limit._sending) == (0, 0, 0)

@@ -167,10 +167,10 @@ def test_decompression_is_independent_of_chunks(data: bytes, size: int, packer: 
         for start in range(0, len(packed), size):
             yield from decompressor.decompress(packed[start : start + size])
 
-    found = list(pieces())
+    received_pieces = list(pieces())
     decompressor.finish()
-    assert b"".join(found) == data
-    assert max((len(piece) for piece in found), default=0) <= PIECE_BYTES
+    assert b"".join(received_pieces) == data
+    assert max((len(piece) for piece in received_pieces), default=0) <= PIECE_BYTES
 
 
 @pytest.mark.parametrize("kind", KINDS)

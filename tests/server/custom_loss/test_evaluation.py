@@ -237,10 +237,10 @@ def test_every_allowed_name_exists_in_torch() -> None:
     """Each allowed name resolves to a function, and torch.fx uses the same name."""
     import torch  # noqa: PLC0415
 
-    found = dict(_functions())
-    lacking = sorted(name for (_, name), value in found.items() if value.__qualname__.startswith("_missing"))
+    functions = dict(_functions())
+    lacking = sorted(name for (_, name), value in functions.items() if value.__qualname__.startswith("_missing"))
     assert not lacking
-    for (op, name), value in found.items():
+    for (op, name), value in functions.items():
         if op == "call_function" and name.startswith("torch."):
             assert torch.fx.node._get_qualified_name(value) == name
 
@@ -259,10 +259,10 @@ def test_every_argument_form_is_evaluated() -> None:
         node("call_method", "ks", "sum", ref("k")),
         node("call_function", "a", "operator.add", ref("fs"), ref("ks")),
     ]
-    found = evaluate("datum 0", graph(*steps), LOGPROBS, [])
-    assert found.loss == -3.0 - 4.0
-    assert found.gradient.dtype == np.float32
-    assert found.gradient.tolist() == [1.0, 3.0]
+    result = evaluate("datum 0", graph(*steps), LOGPROBS, [])
+    assert result.loss == -3.0 - 4.0
+    assert result.gradient.dtype == np.float32
+    assert result.gradient.tolist() == [1.0, 3.0]
 
 
 def test_sparse_gradient_is_accepted() -> None:

@@ -40,13 +40,13 @@ PLAIN = body(SUM)
 
 def replace_value(path: str, value: Any) -> dict[str, Any]:
     """Replace the value at a path of the basic request."""
-    found = copy.deepcopy(PLAIN)
+    changed_body = copy.deepcopy(PLAIN)
     *way, last = (int(part) if part.isdecimal() else part for part in path.split("."))
-    place: Any = found
+    place: Any = changed_body
     for part in way:
         place = place[part]
     place[last] = value
-    return found
+    return changed_body
 
 
 DEEP: Any = ref("logprobs")
@@ -152,9 +152,9 @@ def test_losses_are_numbered_by_session(call: Caller, batch: BatchFactory, monke
         ({}, 422),
         ({"loss_id": loss_id, "beta": 1.0}, 422),
     ):
-        given = Converter().structure({**batch(loss_fn="custom"), "loss_fn_config": config}, ForwardBackwardInput)
-        asked = ForwardBackwardRequest(forward_backward_input=given, model_id=stranger)
-        content = encode_request(asked, NEWEST)
+        batch_input = Converter().structure({**batch(loss_fn="custom"), "loss_fn_config": config}, ForwardBackwardInput)
+        request = ForwardBackwardRequest(forward_backward_input=batch_input, model_id=stranger)
+        content = encode_request(request, NEWEST)
         reply = call.post("forward_backward", content, headers={"content-type": PROTOBUF})
         assert reply.status == status, reply
 
@@ -175,7 +175,7 @@ def ratio(logprobs: Any, advantages: Any, old: Any) -> Any:
 def examples() -> list[tw.Datum]:
     """Create datums of several lengths."""
     rng = np.random.default_rng(0)
-    found = []
+    datums = []
     for length in (8, 12, 9, 20, 5):
         tokens = list(b"to be or not to be, that"[:length])
         inputs = {
@@ -183,8 +183,8 @@ def examples() -> list[tw.Datum]:
             "advantages": rng.normal(1.0, 0.5, length - 1).astype(np.float32),
             "old": np.full(length - 1, -5.5, np.float32),
         }
-        found.append(tw.Datum(model_input=tw.ModelInput.from_ints(tokens[:-1]), loss_fn_inputs=inputs))
-    return found
+        datums.append(tw.Datum(model_input=tw.ModelInput.from_ints(tokens[:-1]), loss_fn_inputs=inputs))
+    return datums
 
 
 def keep_targets(datums: list[tw.Datum]) -> list[tw.Datum]:

@@ -29,11 +29,11 @@ def _train_and_sample(fault_injection: FaultInjection | None) -> tuple[float, li
         for future in futures:
             future.result(timeout=60)
         sampling = training.save_weights_and_get_sampling_client()
-        asked = [
+        sample_futures = [
             sampling.sample(types.ModelInput.from_ints([1]), 1, types.SamplingParams(max_tokens=3, seed=seed))
             for seed in range(SAMPLES)
         ]
-        samples = [list(each.result(timeout=60).sequences[0].tokens) for each in asked]
+        samples = [list(future.result(timeout=60).sequences[0].tokens) for future in sample_futures]
         loss = training.forward([datum], "cross_entropy").result(timeout=60).metrics["loss:sum"]
         service.close()
     return loss, samples

@@ -82,10 +82,10 @@ def test_batch_equals_the_sum_of_its_examples(loss_fn, make_model, make_examples
     """Loss, logprobs and gradients of a batch equal those of its examples, computed singly."""
     together, apart = make_model(), make_model()
     examples = make_examples(loss_fn, lengths=(4, 11, 1, 7, 7))
-    whole = together.forward_backward(examples, loss_fn)
+    batch_result = together.forward_backward(examples, loss_fn)
     singles = [apart.forward_backward([example], loss_fn) for example in examples]
-    assert whole.metrics["loss:sum"] == pytest.approx(sum(one.metrics["loss:sum"] for one in singles))
-    for output, single in zip(whole.outputs, singles, strict=True):
+    assert batch_result.metrics["loss:sum"] == pytest.approx(sum(one.metrics["loss:sum"] for one in singles))
+    for output, single in zip(batch_result.outputs, singles, strict=True):
         np.testing.assert_allclose(output["logprobs"], single.outputs[0]["logprobs"], rtol=1e-6)
     for name, value in together.grads.items():
         np.testing.assert_allclose(value, apart.grads[name], rtol=1e-9, atol=1e-12)

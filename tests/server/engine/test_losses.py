@@ -89,9 +89,9 @@ def test_metrics_of_halves_combine_to_those_of_the_batch(make_examples_once, mak
     """Sums add, and means weighted by examples average, to the metrics of the uncut batch."""
     examples = make_examples_once("ppo", lengths=lengths)
     halves = [half for half in (examples[:cut], examples[cut:]) if half]
-    whole = make_model_once.forward(examples, "ppo").metrics
+    batch_metrics = make_model_once.forward(examples, "ppo").metrics
     parts = [(len(half), make_model_once.forward(half, "ppo").metrics) for half in halves]
-    for key, value in whole.items():
+    for key, value in batch_metrics.items():
         total = sum(count * part[key] if key.endswith(":mean") else part[key] for count, part in parts)
         combined = total / len(examples) if key.endswith(":mean") else total
         assert combined == pytest.approx(value, rel=1e-6, abs=1e-9)

@@ -83,8 +83,8 @@ def test_numpy_errstate_applies_on_every_thread() -> None:
         return dict(np.geterr())
 
     with np.errstate(all="ignore"):
-        found = list(run_all(work, range(2)))
-    assert [set(each.values()) for each in found] == [{"ignore"}, {"ignore"}]
+        results = list(run_all(work, range(2)))
+    assert [set(result.values()) for result in results] == [{"ignore"}, {"ignore"}]
 
 
 def test_process_exits_without_error_during_work() -> None:

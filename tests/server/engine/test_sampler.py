@@ -164,8 +164,13 @@ def test_stop_text_does_not_match_the_prompt(sampler):
 def test_max_tokens_or_the_context_limits_the_length(sampler):
     """Any max_tokens applies, 0 included; at the end of the context the stop reason is length."""
     room = base_model(NANO).config.max_context
-    for asked, prompt, expected in ((0, PROMPT, 0), (3, PROMPT, 3), (None, [65] * (room - 4), 4), (9, [65] * room, 0)):
-        (sequence,) = sampler.sample(prompt, 1, asked, seed=1).sequences
+    for max_tokens, prompt, expected in (
+        (0, PROMPT, 0),
+        (3, PROMPT, 3),
+        (None, [65] * (room - 4), 4),
+        (9, [65] * room, 0),
+    ):
+        (sequence,) = sampler.sample(prompt, 1, max_tokens, seed=1).sequences
         assert len(sequence.tokens) == len(sequence.logprobs) == expected
         assert sequence.stop_reason == "length"
 

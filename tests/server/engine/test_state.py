@@ -18,9 +18,9 @@ def _train(model: LoraModel, examples, steps: range) -> None:
         model.optim_step(1e-2, weight_decay=0.01)
 
 
-def _assert_same(left: LoraModel, right: LoraModel) -> None:
-    arrays = right.state_arrays()
-    for name, value in left.state_arrays().items():
+def _assert_same(model: LoraModel, expected: LoraModel) -> None:
+    arrays = expected.state_arrays()
+    for name, value in model.state_arrays().items():
         np.testing.assert_array_equal(value, arrays[name], err_msg=name)
 
 

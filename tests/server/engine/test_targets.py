@@ -38,10 +38,10 @@ def test_batch_may_mix_target_shapes(make_model):
     """Examples with one, two or no target columns give the same results as alone, in their own shapes."""
     single = Example(TOKENS[:2], {"target_tokens": np.array([[6], [7]])})
     mixed = make_model().forward([FIRST, BOTH, single], "cross_entropy").outputs
-    for found, example in zip(mixed, (FIRST, BOTH, single), strict=True):
-        assert found["logprobs"].shape == example.inputs["target_tokens"].shape
+    for output, example in zip(mixed, (FIRST, BOTH, single), strict=True):
+        assert output["logprobs"].shape == example.inputs["target_tokens"].shape
         (alone,) = make_model().forward([example], "cross_entropy").outputs
-        np.testing.assert_allclose(found["logprobs"], alone["logprobs"], rtol=1e-5)
+        np.testing.assert_allclose(output["logprobs"], alone["logprobs"], rtol=1e-5)
 
 
 @pytest.mark.parametrize(

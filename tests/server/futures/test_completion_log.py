@@ -47,8 +47,8 @@ def _submit_sample(call: Caller, sampler_id: str, seq_id: int, tokens: list[int]
     }
     promise = call.post("asample", body).body
     assert len(set(promise["sample_sequence_ids"])) == 2
-    found: str = promise["request_id"]
-    return found
+    request_id: str = promise["request_id"]
+    return request_id
 
 
 def _poll(sampler_id: str, cursor: int = 0, *, clone: int = 0, timeout: float | None = None, **more: Any) -> Any:
@@ -58,25 +58,25 @@ def _poll(sampler_id: str, cursor: int = 0, *, clone: int = 0, timeout: float | 
 
 def _completed(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tuple[list[Any], int]:
     """Poll until the given number of completions has arrived."""
-    found, cursor = [], 0
-    while len(found) < count:
+    completions, cursor = [], 0
+    while len(completions) < count:
         body = call.post("retrieve_futures", _poll(sampler_id, cursor, clone=clone)).body
         assert body["completions"], "a poll came back empty"
-        found += body["completions"]
+        completions += body["completions"]
         cursor = body["cursor"]
-    return found, cursor
+    return completions, cursor
 
 
 def test_each_sample_is_listed_once_when_it_ends(call: Caller, sampler_id: str) -> None:
     """A finished sample has the size of its result, a failed one does not."""
     good = [_submit_sample(call, sampler_id, number) for number in range(3)]
     bad = _submit_sample(call, sampler_id, 3, tokens=[10_000])
-    found, cursor = _completed(call, sampler_id, 4)
-    states = {each["request_id"]: each["state"] for each in found}
+    completions, cursor = _completed(call, sampler_id, 4)
+    states = {completion["request_id"]: completion["state"] for completion in completions}
     assert states == {**dict.fromkeys(good, "finished"), bad: "failed"}
-    for each in found:
-        if each["state"] == "finished":
-            assert each["response_payload_uncompressed_size"] == len(call.result(each["request_id"]))
+    for completion in completions:
+        if completion["state"] == "finished":
+            assert completion["response_payload_uncompressed_size"] == len(call.result(completion["request_id"]))
     assert call.post("retrieve_futures", _poll(sampler_id, cursor, timeout=0)).body == {
         "completions": [],
         "cursor": cursor,
@@ -90,10 +90,10 @@ def test_lost_response_is_repeated_until_its_cursor_returns(call: Caller, sample
         call.result(request_id)
     call.post("retrieve_futures", _poll(sampler_id))
     again = call.post("retrieve_futures", _poll(sampler_id)).body["completions"]
-    assert {each["request_id"] for each in again} == {first, second}
+    assert {completion["request_id"] for completion in again} == {first, second}
     acknowledged = _poll(sampler_id, retrieved_request_ids=[first])
-    left = call.post("retrieve_futures", acknowledged).body["completions"]
-    assert [each["request_id"] for each in left] == [second]
+    remaining = call.post("retrieve_futures", acknowledged).body["completions"]
+    assert [completion["request_id"] for completion in remaining] == [second]
 
 
 def test_poll_waits_for_the_first_completion(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
@@ -120,8 +120,8 @@ def test_each_client_copy_gets_its_own_completions(call: Caller, sampler_id: str
     ]
     assert numbers == [1, 2]
     own, copied = _submit_sample(call, sampler_id, 0), _submit_sample(call, sampler_id, 2 * CLONE)
-    assert [each["request_id"] for each in _completed(call, sampler_id, 1)[0]] == [own]
-    assert [each["request_id"] for each in _completed(call, sampler_id, 1, clone=2)[0]] == [copied]
+    assert [completion["request_id"] for completion in _completed(call, sampler_id, 1)[0]] == [own]
+    assert [completion["request_id"] for completion in _completed(call, sampler_id, 1, clone=2)[0]] == [copied]
 
 
 def test_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: threading.Event) -> None:

@@ -55,8 +55,8 @@ def _step(model_id: str, seq_id: int | None = None) -> dict[str, Any]:
 async def _submit(call: Caller, path: str, body: Any, key: str) -> str:
     reply = await call.send("POST", path, body, key=key)
     assert reply.status == 200, reply
-    found: str = reply.body["request_id"]
-    return found
+    request_id: str = reply.body["request_id"]
+    return request_id
 
 
 async def _run(call: Caller, path: str, body: Any, key: str) -> None:
@@ -128,7 +128,7 @@ def test_newest_expired_sessions_stay_listed(
     listed = call("GET", "sessions").body["sessions"]
     assert 2 <= len(listed) < 20
     assert listed == ids[: -len(listed) - 1 : -1]
-    statuses = [call.post("session_heartbeat", {"session_id": each}).status for each in (ids[-1], ids[0])]
+    statuses = [call.post("session_heartbeat", {"session_id": session_id}).status for session_id in (ids[-1], ids[0])]
     assert statuses == [410, 404]
 
 
@@ -170,9 +170,9 @@ def test_resend_within_the_limits_gives_the_same_result(serve: ServerFactory) ->
     call = serve()
     sampler_id = call.create_sampler()
     ids = [call.submit("asample", _create_sample_request(sampler_id, number)) for number in range(300)]
-    results = [call.result(each) for each in ids]
+    results = [call.result(request_id) for request_id in ids]
     assert [call.submit("asample", _create_sample_request(sampler_id, number)) for number in range(300)] == ids
-    assert [call.result(each) for each in ids] == results
+    assert [call.result(request_id) for request_id in ids] == results
 
 
 def test_fetched_results_are_dropped_before_older_ones(serve: ServerFactory) -> None:
@@ -185,7 +185,7 @@ def test_fetched_results_are_dropped_before_older_ones(serve: ServerFactory) -> 
     for number in range(1, 5):
         fetched.append(call.submit("asample", _create_sample_request(sampler_id, number)))
         call.result(fetched[-1])
-    statuses = [call.post("retrieve_future", {"request_id": each}).status for each in (fetched[0], older)]
+    statuses = [call.post("retrieve_future", {"request_id": request_id}).status for request_id in (fetched[0], older)]
     assert statuses == [410, 200]
 
 

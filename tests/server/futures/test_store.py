@@ -95,7 +95,7 @@ def test_oldest_result_beyond_the_limit_is_dropped(serve: ServerFactory) -> None
     model_id = call.create_model()
     ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
     call.result(ids[2])
-    assert [call.post("retrieve_future", {"request_id": each}).status for each in ids] == [410, 200, 200]
+    assert [call.post("retrieve_future", {"request_id": request_id}).status for request_id in ids] == [410, 200, 200]
 
 
 def test_fetched_results_are_dropped_first(serve: ServerFactory) -> None:
@@ -105,7 +105,9 @@ def test_fetched_results_are_dropped_first(serve: ServerFactory) -> None:
     ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
     call.result(ids[1])
     call.result(ids[2])
-    statuses = {each: call.post("retrieve_future", {"request_id": each}).status for each in (ids[1], ids[0])}
+    statuses = {
+        request_id: call.post("retrieve_future", {"request_id": request_id}).status for request_id in (ids[1], ids[0])
+    }
     assert statuses == {ids[1]: 410, ids[0]: 200}
 
 

@@ -19,10 +19,10 @@ def call(serve: ServerFactory) -> Any:
 @pytest.fixture
 def model_id(call: Caller) -> str:
     """Create a model and train it for a step."""
-    found: str = call.create_model()
-    call.result(call.post_protobuf(found).body["request_id"])
-    call.run("optim_step", {"model_id": found, "adam_params": {"learning_rate": 0.01}})
-    return found
+    created_id: str = call.create_model()
+    call.result(call.post_protobuf(created_id).body["request_id"])
+    call.run("optim_step", {"model_id": created_id, "adam_params": {"learning_rate": 0.01}})
+    return created_id
 
 
 def _load(session_id: str, number: int, path: str, **more: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_checkpoint_is_replaced_on_request_only(call: Caller, model_id: str) -> 
     call.run("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
     assert "already exists" in call.run("save_weights", body)["error"]
     assert call.run("save_weights", {**body, "overwrite": True, "user_metadata": {"n": "2"}})["path"] == path
-    kept = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
-    assert [each["user_metadata"] for each in kept] == [{"n": "2"}]
+    checkpoints = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
+    assert [checkpoint["user_metadata"] for checkpoint in checkpoints] == [{"n": "2"}]
     loaded = call.run("load_weights", _load(model_id.partition(":")[0], 1, path))["model_id"]
     assert call.protobuf_loss(loaded) == call.protobuf_loss(model_id) < old

@@ -158,8 +158,8 @@ def test_sampler_has_the_weights_of_its_save(call: Caller) -> None:
     body = {"session_id": session_id, "sampling_session_seq_id": 1, "model_path": path}
     saved = call.post("create_sampling_session", body).body["sampling_session_id"]
     scored = [
-        call.run("asample", _create_sample_request(each, prompt_logprobs=True))["prompt_logprobs"]
-        for each in (direct["sampling_session_id"], saved)
+        call.run("asample", _create_sample_request(session_id, prompt_logprobs=True))["prompt_logprobs"]
+        for session_id in (direct["sampling_session_id"], saved)
     ]
     base = call.run(
         "asample",
@@ -171,16 +171,16 @@ def test_sampler_has_the_weights_of_its_save(call: Caller) -> None:
 def test_path_is_sampled_without_a_sampling_session(call: Caller) -> None:
     """A deleted checkpoint is gone; a new one of the same name has its own weights."""
     model_id = call.create_model()
-    found = []
+    logprobs = []
     for _ in range(2):
         path = call.run("save_weights_for_sampler", {"model_id": model_id, "path": "a"})["path"]
         ask = {**_create_sample_request(""), "sampling_session_id": None, "model_path": path, "prompt_logprobs": True}
-        found.append(call.run("asample", ask)["prompt_logprobs"][1:])
-        assert call.run("asample", ask)["prompt_logprobs"][1:] == found[-1]
+        logprobs.append(call.run("asample", ask)["prompt_logprobs"][1:])
+        assert call.run("asample", ask)["prompt_logprobs"][1:] == logprobs[-1]
         assert call("DELETE", f"training_runs/{model_id}/checkpoints/sampler_weights/a").status == 204
         assert call.post("asample", ask).status == 404
         call.train_step(model_id)
-    assert found[0] != found[1]
+    assert logprobs[0] != logprobs[1]
 
 
 def test_full_queue_is_429_on_request(serve: ServerFactory) -> None:

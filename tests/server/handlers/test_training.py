@@ -87,9 +87,9 @@ def test_invalid_model_is_rejected_at_once(call: Caller, change: Any, status: in
 )
 def test_invalid_datum_is_a_user_error(call: Caller, batch: BatchFactory, change: Any, reason: str) -> None:
     """The future fails with category user and an error that names the problem of the datum."""
-    asked = batch()
-    asked["data"][0].update(change)
-    failed = call.run("forward_backward", {"model_id": call.create_model(), "forward_backward_input": asked})
+    training_input = batch()
+    training_input["data"][0].update(change)
+    failed = call.run("forward_backward", {"model_id": call.create_model(), "forward_backward_input": training_input})
     assert failed["category"] == "user"
     assert reason in failed["error"]
 
@@ -100,10 +100,10 @@ def test_too_large_sparse_tensor_is_a_user_error(serve: ServerFactory, batch: Ba
     model_id = call.create_model()
     sparse = {"dtype": "int64", "sparse_crow_indices": [0, 1, 1, 1, 1], "sparse_col_indices": [0], "data": [1]}
     for datums, columns in ((1, 2**40), (2**10, 2**14)):
-        asked = batch()
-        asked["data"][0]["loss_fn_inputs"]["target_tokens"] = {**sparse, "shape": [4, columns]}
-        asked["data"] *= datums
-        failed = call.run("forward_backward", {"model_id": model_id, "forward_backward_input": asked})
+        training_input = batch()
+        training_input["data"][0]["loss_fn_inputs"]["target_tokens"] = {**sparse, "shape": [4, columns]}
+        training_input["data"] *= datums
+        failed = call.run("forward_backward", {"model_id": model_id, "forward_backward_input": training_input})
         assert failed["category"] == "user"
         assert (
             f"data: sparse tensors must not exceed 16777216 values in dense form, got {datums * 4 * columns}"

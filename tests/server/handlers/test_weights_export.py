@@ -54,7 +54,7 @@ def test_older_versions_do_not_list_external_weights(call: Caller, serve: Server
     call.server.close()
     older = serve(wire_version="0.16.1", folder=tmp_path / "data")
     listed = older("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
-    assert [each["checkpoint_id"] for each in listed] == ["weights/a"]
+    assert [checkpoint["checkpoint_id"] for checkpoint in listed] == ["weights/a"]
 
 
 def test_copy_is_a_separate_run(call: Caller) -> None:
@@ -89,8 +89,8 @@ def test_session_has_its_names_until_it_ends(call: Caller) -> None:
     """The info has the names of its creation; after one client ends it, others can still use it."""
     opened = {"tags": [], "user_metadata": {"a": 1}, "sdk_version": NEWEST, "display_name": "mine"}
     session_id = call.post("create_session", opened).body["session_id"]
-    found = call("GET", f"sessions/{session_id}").body
-    assert (found["display_name"], found["user_metadata"]) == ("mine", {"a": "1"})
+    session = call("GET", f"sessions/{session_id}").body
+    assert (session["display_name"], session["user_metadata"]) == ("mine", {"a": "1"})
     finish = {"reason": {"type": "success"}, "detail": None}
     assert call.post(f"sessions/{session_id}/finish", finish).status == 204
     assert call.post("session_heartbeat", {"session_id": session_id}).status == 200

@@ -16,8 +16,8 @@ from tinkerwire._server.http.responses import HttpError
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """Start a server that allows one further host."""
-    with embedded_http_server("--allow-host", "GPU.example.org") as found:
-        yield found
+    with embedded_http_server("--allow-host", "GPU.example.org") as http_server:
+        yield http_server
 
 
 def _get(url: str, *headers: tuple[str, str]) -> tuple[int, str]:

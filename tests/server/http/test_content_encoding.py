@@ -40,8 +40,8 @@ def test_body_is_decompressed(encoding: str, sent: bytes) -> None:
 @pytest.mark.parametrize("encoding", ["zstd", "gzip"])
 def test_broken_body_is_400(encoding: str) -> None:
     """The body has other bytes, no bytes, or a truncated stream."""
-    whole = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
-    for sent in (b"nonsense", b"", whole[:-3]):
+    compressed = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
+    for sent in (b"nonsense", b"", compressed[:-3]):
         with pytest.raises(HttpError) as refused:
             decompress(sent, encoding)
         assert refused.value.status == 400
@@ -51,7 +51,7 @@ def test_broken_body_is_400(encoding: str) -> None:
 def test_too_large_decompressed_body_is_413(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes before the whole body is in memory."""
     monkeypatch.setattr(content_encoding, "MAX_BODY_BYTES", 1000)
-    whole = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
+    compressed = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
     with pytest.raises(HttpError) as refused:
-        decompress(whole, encoding)
+        decompress(compressed, encoding)
     assert refused.value.status == 413

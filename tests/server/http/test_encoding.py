@@ -78,8 +78,8 @@ def _loss_request(call: Caller, batch: BatchFactory, version: str) -> str:
     body = {"model_id": model_id, "forward_backward_input": batch()}
     has_json = parse_version(version) < parse_version("0.25.0")
     reply = call.post("forward_backward", body) if has_json else call.post_protobuf(model_id)
-    found: str = reply.body["request_id"]
-    return found
+    request_id: str = reply.body["request_id"]
+    return request_id
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_accept_selects_an_encoding_of_the_version(
     reply = call.post("retrieve_future", {"request_id": request_id}, headers={"accept": accept})
     assert reply.headers["content-type"] == media
     if media == PROTOBUF:
-        found = decode_output(reply.body)
-        loss, logprobs = found.metrics["loss:sum"], found.loss_fn_outputs[0]["logprobs"].to_numpy()
+        result = decode_output(reply.body)
+        loss, logprobs = result.metrics["loss:sum"], result.loss_fn_outputs[0]["logprobs"].to_numpy()
     else:
         output = reply.body["loss_fn_outputs"][0]
         loss, logprobs = reply.body["metrics"]["loss:sum"], output["logprobs"]["data"]
@@ -150,6 +150,6 @@ def test_large_result_is_announced_by_its_size(serve: ServerFactory) -> None:
     call = serve(wire_version="0.38.0", max_inline_bytes=10)
     request_id = call.post_protobuf(call.create_model()).body["request_id"]
     ask = {"request_id": request_id, "allow_metadata_only": True}
-    told = call.post("retrieve_future", ask, headers={"accept": PROTOBUF}).body
+    metadata = call.post("retrieve_future", ask, headers={"accept": PROTOBUF}).body
     content = call.result(request_id)
-    assert told == {"status": "complete_metadata", "response_payload_size": len(content)}
+    assert metadata == {"status": "complete_metadata", "response_payload_size": len(content)}

@@ -16,8 +16,8 @@ TARGETS = {"data": [1, 2], "dtype": "int64"}
 
 
 def _training(datum: Any = None, **fields: Any) -> dict[str, Any]:
-    whole = datum if datum is not None else {"model_input": TEXT, "loss_fn_inputs": {"target_tokens": TARGETS}}
-    return {"model_id": "m", "forward_backward_input": {"data": [whole], "loss_fn": "cross_entropy", **fields}}
+    example = datum if datum is not None else {"model_input": TEXT, "loss_fn_inputs": {"target_tokens": TARGETS}}
+    return {"model_id": "m", "forward_backward_input": {"data": [example], "loss_fn": "cross_entropy", **fields}}
 
 
 def _datum(**tensor: Any) -> dict[str, Any]:
@@ -76,9 +76,9 @@ def test_invalid_body_is_422_with_field_and_reason(call: Caller, path: str, body
     """One of the items names the field from the outside in, and describes the problem."""
     reply = call.post(path, body)
     assert reply.status == 422
-    told = {".".join(map(str, item["loc"][1:])): item["msg"] for item in reply.body["detail"]}
+    reasons = {".".join(map(str, item["loc"][1:])): item["msg"] for item in reply.body["detail"]}
     assert all(item["loc"][0] == "body" and item["type"] for item in reply.body["detail"])
-    assert any((not field or place == field) and reason in text for place, text in told.items()), told
+    assert any((not field or place == field) and reason in text for place, text in reasons.items()), reasons
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"nul", b'{"a":1}x'])

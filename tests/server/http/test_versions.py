@@ -26,11 +26,11 @@ OLD_IMAGE = {**IMAGE, "height": 1, "width": 1, "tokens": 1}
 
 def _training(loss_fn: str = "cross_entropy", config: Any = None, tensor: Any = None) -> dict[str, Any]:
     datum = {"model_input": TEXT, "loss_fn_inputs": {"target_tokens": tensor or {"data": [1, 2], "dtype": "int64"}}}
-    given = {"data": [datum], "loss_fn": loss_fn, "loss_fn_config": config}
-    return {"model_id": "m", "forward_backward_input": given}
+    training_input = {"data": [datum], "loss_fn": loss_fn, "loss_fn_config": config}
+    return {"model_id": "m", "forward_backward_input": training_input}
 
 
-def _asked(chunk: Any) -> dict[str, Any]:
+def _make_sample_request(chunk: Any) -> dict[str, Any]:
     return {**SAMPLE, "prompt": {"chunks": [chunk]}}
 
 
@@ -49,8 +49,8 @@ CHANGES: list[tuple[str, Any, str, str]] = [
     ("retrieve_future", {"request_id": "f", "allow_metadata_only": True}, "0.13.1", "0.14.0"),
     ("asample", {**SAMPLE, "topk_sample_logprobs": 1}, "0.28.1", "0.29.1"),
     ("asample", {**SAMPLE, "prompt_logprobs_last_n": 1, "prompt_logprobs": True}, "0.31.0", "0.33.1"),
-    ("asample", _asked({"dmel": "AA==", "type": "dmel"}), "0.22.7", "0.23.4"),
-    ("asample", _asked({**IMAGE, "expected_tokens": 1}), "0.4.1", "0.6.0"),
+    ("asample", _make_sample_request({"dmel": "AA==", "type": "dmel"}), "0.22.7", "0.23.4"),
+    ("asample", _make_sample_request({**IMAGE, "expected_tokens": 1}), "0.4.1", "0.6.0"),
 ]
 
 
@@ -69,7 +69,7 @@ def test_field_newer_than_the_version_is_422(
     ("path", "body", "last", "gone"),
     [
         ("load_weights", {"model_id": "m", "path": "tinker://m/weights/a"}, "0.4.1", "0.6.0"),
-        ("asample", _asked(OLD_IMAGE), "0.4.1", "0.6.0"),
+        ("asample", _make_sample_request(OLD_IMAGE), "0.4.1", "0.6.0"),
     ],
 )
 def test_field_older_than_the_version_is_422(serve: ServerFactory, path: str, body: Any, last: str, gone: str) -> None:
@@ -99,8 +99,8 @@ def test_operation_exists_in_its_versions_only(serve: ServerFactory, path: str, 
     """In other versions it is 404; in its own, an empty object is at worst invalid."""
     gone = serve(wire_version=without).post(path, {})
     assert (gone.status, "is not an endpoint" in gone.body["detail"]) == (404, True)
-    found = serve(wire_version=having).post(path, {})
-    assert found.status == 422 or "is not an endpoint" not in str(found.body)
+    available = serve(wire_version=having).post(path, {})
+    assert available.status == 422 or "is not an endpoint" not in str(available.body)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_zstd_is_accepted_in_its_versions_only(serve: ServerFactory, batch: Batc
     for version, status in (("0.21.0", 415), ("0.22.7", 200), ("0.38.0", 200)):
         call = serve(wire_version=version)
         model_id = call.create_model()
-        given = Converter().structure(batch(), m.ForwardBackwardInput)
-        request = m.ForwardBackwardRequest(forward_backward_input=given, model_id=model_id)
+        training_input = Converter().structure(batch(), m.ForwardBackwardInput)
+        request = m.ForwardBackwardRequest(forward_backward_input=training_input, model_id=model_id)
         content = zstandard.compress(encode_request(request, version))
         headers = {"content-type": PROTOBUF, "content-encoding": "zstd"}
         assert call.post("forward_backward", content, headers=headers).status == status
@@ -156,8 +156,8 @@ def test_protobuf_body_is_validated_against_the_version(
     serve: ServerFactory, batch: BatchFactory, version: str, request_fields: Any, reason: str
 ) -> None:
     """Fields and values that the version lacks are 422, as in JSON."""
-    given = Converter().structure({**batch(), **request_fields}, m.ForwardBackwardInput)
-    content = encode_request(m.ForwardBackwardRequest(forward_backward_input=given, model_id="m"))
+    training_input = Converter().structure({**batch(), **request_fields}, m.ForwardBackwardInput)
+    content = encode_request(m.ForwardBackwardRequest(forward_backward_input=training_input, model_id="m"))
     call = serve(wire_version=version)
     refused = call.post("forward_backward", content, headers={"content-type": PROTOBUF})
     assert refused.status == 422
@@ -183,8 +183,8 @@ def test_mutated_protobuf_body_causes_no_server_error(serve: ServerFactory, batc
     """A valid message with changed or missing bytes is rejected, succeeds, or fails as a user error."""
     call = serve(wire_version="0.38.0")
     model_id = call.create_model()
-    given = Converter().structure(batch(), m.ForwardBackwardInput)
-    sound = encode_request(m.ForwardBackwardRequest(forward_backward_input=given, model_id=model_id))
+    training_input = Converter().structure(batch(), m.ForwardBackwardInput)
+    sound = encode_request(m.ForwardBackwardRequest(forward_backward_input=training_input, model_id=model_id))
     rng = random.Random(7)
     statuses = set()
     for _ in range(400):

@@ -19,8 +19,8 @@ def _step(model_id: str, seq_id: int | None, rate: float = 0.01) -> dict[str, An
 
 def _steps_taken(call: Caller, model_id: str) -> float:
     metrics = call.run("optim_step", _step(model_id, None))["metrics"]
-    found: float = metrics["optimizer_step:max"]
-    return found
+    step_count: float = metrics["optimizer_step:max"]
+    return step_count
 
 
 def test_resend_does_not_run_twice(call: Caller) -> None:
@@ -91,7 +91,7 @@ def test_operations_run_in_the_order_of_their_seq_ids(call: Caller, gate: thread
     after = call.submit("forward", {"model_id": model_id, "forward_input": batch(), "seq_id": 5})
     assert call("GET", "checkpoints").body["checkpoints"] == []
     gate.set()
-    losses = [call.result(each)["metrics"]["loss:sum"] for each in (slow, after)]
+    losses = [call.result(request_id)["metrics"]["loss:sum"] for request_id in (slow, after)]
     assert call.result(save)["path"].endswith("/weights/before")
     assert losses[0] > losses[1]
 

@@ -21,8 +21,8 @@ def _client(server: EmbeddedServer) -> tinkerwire.ServiceClient:
 
 def _logprobs(sampling: Any) -> list[float]:
     prompt = tinkerwire.types.ModelInput.from_ints([1, 2, 3])
-    found: list[float] = sampling.compute_logprobs(prompt).result(timeout=30)[1:]
-    return found
+    logprobs: list[float] = sampling.compute_logprobs(prompt).result(timeout=30)[1:]
+    return logprobs
 
 
 def test_alias_is_the_same_model_with_its_own_name(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ def test_client_config_has_the_flags_of_its_version(serve: ServerFactory) -> Non
 
 def test_configured_flags_replace_defaults(serve: ServerFactory) -> None:
     """Each flag appears in the response that it belongs to."""
-    given = {"proto_compress_fwdbwd": True, "fwdbwd_max_chunk_len": 7, "sample_cancel_enabled": True}
-    call = serve(wire_version="0.38.0", client_config=given)
+    flags = {"proto_compress_fwdbwd": True, "fwdbwd_max_chunk_len": 7, "sample_cancel_enabled": True}
+    call = serve(wire_version="0.38.0", client_config=flags)
     fixed = call.post("client/config", {"sdk_version": "0.38.0"}).body
     dynamic = call.post("client/dynamic_config", {"sdk_version": "0.38.0"}).body
     assert (fixed["proto_compress_fwdbwd"], fixed["fwdbwd_max_chunk_len"]) == (True, 7)
@@ -40,7 +40,7 @@ def test_strict_server_requires_sequential_chunks(serve: ServerFactory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "given", "reason"),
+    ("version", "flags", "reason"),
     [
         ("0.38.0", {"no_such_flag": True}, "choose from billing_exception_max_pause_duration_sec,"),
         ("0.25.0", {"sample_use_retrieve_futures": True}, "does not exist in wire 0.25.0"),
@@ -50,16 +50,16 @@ def test_strict_server_requires_sequential_chunks(serve: ServerFactory) -> None:
         ("0.21.0", {"grpc_target": "there"}, "gRPC"),
     ],
 )
-def test_invalid_flag_is_rejected(version: str, given: dict[str, Any], reason: str) -> None:
+def test_invalid_flag_is_rejected(version: str, flags: dict[str, Any], reason: str) -> None:
     """The flag is unknown to the version, has another type, or is unsupported by this server."""
     with pytest.raises(ValueError, match=reason):
-        ClientConfig(load_contract(version), given)
+        ClientConfig(load_contract(version), flags)
 
 
 def test_command_line_flags_are_parsed() -> None:
     """Values are JSON, or text if they are not valid JSON; an argument that is not a flag is an error."""
-    found = [parse_flag(text) for text in ("a=true", "b=7", "c=credential_cmd", "d=x=y")]
-    assert found == [("a", True), ("b", 7), ("c", "credential_cmd"), ("d", "x=y")]
+    parsed_flags = [parse_flag(text) for text in ("a=true", "b=7", "c=credential_cmd", "d=x=y")]
+    assert parsed_flags == [("a", True), ("b", 7), ("c", "credential_cmd"), ("d", "x=y")]
     for text in ("a", "=1"):
         with pytest.raises(ValueError, match="NAME=VALUE"):
             parse_flag(text)

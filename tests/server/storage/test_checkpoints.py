@@ -266,13 +266,13 @@ def test_server_keeps_files_that_it_does_not_know(
         path.write_bytes(b"PK")
     litter.append(half.parent / "link.npz")
     litter[-1].symlink_to(half.parent / "whole.npz")
-    whole = (half.parent / "whole.npz").read_bytes()
+    arrays_file = (half.parent / "whole.npz").read_bytes()
     (half.parent / "broken.json").write_text("{")
     (half.parent / "broken.npz").write_bytes(b"PK")
     listed = serve(folder=tmp_path)("GET", "checkpoints").body["checkpoints"]
-    assert [each["checkpoint_id"] for each in listed] == ["weights/whole"]
+    assert [checkpoint["checkpoint_id"] for checkpoint in listed] == ["weights/whole"]
     assert all(path.exists() for path in litter)
-    assert (half.parent / "whole.npz").read_bytes() == whole
+    assert (half.parent / "whole.npz").read_bytes() == arrays_file
     [line] = [text for text in caplog.messages if "alone.npz" in text]
     assert "more" in line
     assert len(line) < 2000
@@ -306,9 +306,9 @@ def test_crash_during_a_replacement_leaves_the_old_or_the_new(serve: ServerFacto
     assert child.returncode == 9
     [listed] = serve(folder=tmp_path, wire_version=NEWEST)("GET", "checkpoints").body["checkpoints"]
     [record] = tmp_path.rglob("a.json")
-    found = atomic_files.read_arrays(record.with_name(atomic_files.read_json(record)["file"]))
+    arrays = atomic_files.read_arrays(record.with_name(atomic_files.read_json(record)["file"]))
     assert listed["user_metadata"] == {"is": "new" if dies == "unlink" else "old"}
-    assert (sorted(found) == ["x"]) if dies == "unlink" else (sorted(found) == sorted(old))
+    assert (sorted(arrays) == ["x"]) if dies == "unlink" else (sorted(arrays) == sorted(old))
 
 
 def test_checkpoint_is_replaced_on_request(serve: ServerFactory, tmp_path: Path) -> None:

@@ -92,10 +92,10 @@ def test_damaged_record_does_not_affect_other_records(
     listed = call("GET", "checkpoints").body["checkpoints"]
     runs = call("GET", "training_runs").body["training_runs"]
     assert len(runs) == 2
-    whole = {path for path in saved.rglob("*.json") if path.name != "run.json"}
-    kept = {path.relative_to(saved) for path in whole} - {path.relative_to(folder) for path in damaged}
+    records = {path for path in saved.rglob("*.json") if path.name != "run.json"}
+    intact = {path.relative_to(saved) for path in records} - {path.relative_to(folder) for path in damaged}
     # A changed value, such as a size, may still be valid.
-    assert len(kept) <= len(listed) <= len(whole)
+    assert len(intact) <= len(listed) <= len(records)
     for run in runs:
         assert call("GET", f"training_runs/{run['training_run_id']}/checkpoints").status == 200
     call.server.close()
