@@ -3,8 +3,8 @@
     from tinkerwire.local import EmbeddedServer, embedded_transport
 
 ``ServiceClient(base_url="local")`` uses one server for the whole process, with a temporary folder. With
-``base_url="local:FOLDER"``, checkpoints are kept in a folder. This module is for programs and tests that configure a
-server themselves.
+``base_url="local:FOLDER"``, checkpoints and state are kept in a folder.
+This module is for programs and tests that configure a server themselves.
 """
 
 from ._server.app import EmbeddedServer as EmbeddedServer

@@ -33,7 +33,11 @@ def register(subparsers: Any) -> None:
         "a request arrives; repeatable",
     )
     parser.add_argument("--port", type=_parse_port, default=8080, help="port to listen on, 0 for any free port")
-    parser.add_argument("--folder", default="tinkerwire-data", help="folder for runs and checkpoints")
+    parser.add_argument(
+        "--folder",
+        default="tinkerwire-data",
+        help="folder for runs, checkpoints and the state that the next server on the folder resumes",
+    )
     parser.add_argument("--wire", default=DEFAULT_WIRE, help="wire version to speak")
     parser.add_argument("--long-poll", type=float, default=30.0, help="seconds to hold a poll for a result")
     parser.add_argument("--seed", type=int, help="make samples, adapters and injected faults the same in every run")

@@ -114,7 +114,7 @@ async def serve(
         await (until or _stop_signal()).wait()
     finally:
         # The server first, because it ends the requests that wait for results.
-        await asyncio.to_thread(server.close)
+        await asyncio.to_thread(server.close, is_resumed=True)
         await runner.cleanup()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
+import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,24 +24,28 @@ from tinkerwire._server.emulation.middleware import CallNext, Middleware, apply_
 from tinkerwire._server.emulation.quirks import Quirks
 from tinkerwire._server.futures.retention_policy import RetentionPolicy
 from tinkerwire._server.handlers import HANDLERS
-from tinkerwire._server.http.idempotency import SAFE_OPERATIONS, IdempotencyCache
+from tinkerwire._server.http.idempotency import SAFE_OPERATIONS
 from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
 from tinkerwire._server.http.routing import Router
 from tinkerwire._server.http.validation import Validator
+from tinkerwire._server.recovery import recover
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
 from tinkerwire._server.sessions.tokens import TOKEN_PREFIX
 from tinkerwire._server.state import Settings, State
 from tinkerwire._server.storage import temporary_folder
 from tinkerwire._server.storage.archives import ARCHIVE_PREFIX
+from tinkerwire._server.storage.journal import Journal
 from tinkerwire.version import DEFAULT_WIRE
 from tinkerwire_base.call import JSON, Operation, WireRequest, WireResponse
 from tinkerwire_generated.operations import OPERATIONS
 
 log = logging.getLogger("tinkerwire._server")
 
+_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+"""Errors that a retry meets again."""
 OPEN_PATHS = frozenset({OPERATIONS["healthz"].path, OPERATIONS["auth_config"].path})
 """Paths that need no API key."""
 
@@ -48,8 +54,9 @@ class EmbeddedServer:
     """A server of the Tinker API that trains and samples small models in this process.
 
     Args:
-        folder: folder of training runs and checkpoints, for one server at a time; None creates a temporary folder
-            and removes it at close.
+        folder: folder of training runs, checkpoints and the journal, for one server at a time. The next server on
+            the folder resumes the sessions, models, samplers and accepted operations of this one, also after a kill.
+            None creates a temporary folder and removes it at close.
         wire_version: wire version to serve.
         long_poll_s: seconds for which a request for a result is held before the response is "try again".
         session_ttl_s: seconds without a request after which a session expires; None disables expiry.
@@ -70,7 +77,7 @@ class EmbeddedServer:
 
     Raises:
         ValueError: the wire version is not in the contract, the wire version does not have a flag, an alias names an
-            unknown model, or another server uses the folder.
+            unknown model, another server uses the folder, or its journal is damaged or cannot be written.
     """
 
     def __init__(
@@ -116,8 +123,9 @@ class EmbeddedServer:
         self._settings = settings
         self._router = Router(document)
         self._validator = Validator(document)
-        self._idempotency_cache = IdempotencyCache(settings.retention.request_bytes)
+        self._lock = threading.RLock()
         self._closed = False
+        self._is_resumed_later = False
         self.is_idle = False
         """True if all work ended before :meth:`close` returned."""
         self.folder = temporary_folder.create() if folder is None else Path(folder)
@@ -125,7 +133,17 @@ class EmbeddedServer:
         if folder is None:
             leave = partial(_remove_folder, self.folder, leave)
         self._leave_folder = weakref.finalize(self, _leave_unless_forked, leave, os.getpid())
-        self._state = State(self.folder, settings)
+        self._journal_path = None if folder is None else self.folder / f"journal-{wire_version}.sqlite3"
+        if self._journal_path is not None and not _is_writable(self.folder):
+            log.warning("%s is read-only: the server does not keep sessions and samples for a restart", self.folder)
+            self._journal_path = None
+        try:
+            self._state = self._open_state()
+        except BaseException as error:
+            self._leave_folder()
+            if isinstance(error, OSError):
+                raise ValueError(f"folder: {error}") from None
+            raise
         self._emulation = self._state.emulation
         # The first one is the innermost.
         self._middleware: tuple[Middleware, ...] = (self._emulation,)
@@ -162,19 +180,37 @@ class EmbeddedServer:
             return self._encode(error.to_response())
         except ConnectionDropped:
             raise
+        except OSError as error:
+            log.warning("%s %s was not accepted: %s", request.method, request.path, error)
+            text = f"the request was not accepted: the folder of this server cannot be written: {error}"
+            headers = NO_RETRY if error.errno in _READ_ONLY else {}
+            return self._encode(Response(status=503, body={"detail": text}, headers=headers))
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
             text = f"internal server error: {type(error).__name__}: {error}; see the traceback in the server's log"
             return self._encode(Response(status=500, body={"detail": text}))
 
-    def close(self) -> None:
-        """Stop all work and free all resources; later requests are answered with 503."""
+    @property
+    def is_durable(self) -> bool:
+        """True if the next server on the folder resumes the state of this one."""
+        return self._state.journal.is_durable
+
+    def close(self, *, is_resumed: bool = False) -> None:
+        """Stop all work and free all resources; later requests are answered with 503.
+
+        Args:
+            is_resumed: another server will resume the state, so that clients are to retry; otherwise pending
+                operations fail for the clients that wait for them.
+        """
         # With the lock held, so that every accepted request either finishes or fails.
-        with self._state.lock:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
-        self.is_idle = self._state.close()
+            self._is_resumed_later = is_resumed and self.is_durable
+        self._state.stop(None if self._is_resumed_later else "the server was closed before this was done")
+        self.is_idle = self._state.join()
+        self._state.journal.close()
         self._leave_folder()
 
     def __enter__(self) -> Self:
@@ -187,7 +223,36 @@ class EmbeddedServer:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise HttpError(503, "this server is closed", NO_RETRY)
+            raise HttpError(503, "this server is closed", {} if self._is_resumed_later else NO_RETRY)
+
+    def _open_state(self) -> State:
+        """Create the state, from the journal if there is one."""
+        state = State(self.folder, self._settings, self._lock, Journal(self._journal_path))
+        try:
+            with self._lock:
+                recover(state, self._validator)
+        except BaseException:
+            state.stop(None)
+            state.journal.close()
+            raise
+        return state
+
+    def _find_state(self) -> State:
+        """Return the state; after a failed write, a new one that is read from the journal."""
+        state = self._state
+        if not state.journal.has_failed:
+            return state
+        state.stop(None)
+        if not state.join(0.1):
+            raise HttpError(503, "the folder of this server cannot be written: a running step must end first")
+        state.journal.close()
+        journal = Journal(self._journal_path)
+        try:
+            journal.require_writable()
+        finally:
+            journal.close()
+        self._state = self._open_state()
+        return self._state
 
     def _authenticate(self, request: WireRequest) -> None:
         self._require_open()
@@ -209,9 +274,11 @@ class EmbeddedServer:
         has_key = wire.method != "GET" and operation.name not in SAFE_OPERATIONS
         has_key = has_key and not self._emulation.ignores_idempotency_key(operation.name)
         key = wire.headers.get("x-idempotency-key") if has_key else None
-        with self._state.lock:
+        with self._lock:
             self._require_open()
-            cached = self._idempotency_cache.find(key, operation.name, fingerprint) if key else None
+            state = self._find_state()
+            cache = state.idempotency_cache
+            cached = cache.find(key, operation.name, fingerprint) if key else None
             if cached is not None:
                 return cached
             request = Request(
@@ -223,22 +290,25 @@ class EmbeddedServer:
                 key=key,
                 fingerprint=fingerprint,
             )
-            outcome = self._emulation.find_executed(request) or self._call_handler(request)
-            if isinstance(outcome, Response):
-                self._emulation.record_executed(request, outcome)
-                response = self._encode(outcome)
-                if key:
-                    self._idempotency_cache.store(key, operation.name, fingerprint, response)
-                return response
+            with state.journal as journal:
+                journal.set_request(operation.name, wire.headers, wire.content, key, fingerprint)
+                outcome = self._emulation.find_executed(request) or self._call_handler(state, request)
+                journal.request = None
+                if isinstance(outcome, Response):
+                    self._emulation.record_executed(request, outcome)
+                    response = self._encode(outcome)
+                    if key:
+                        cache.store(key, operation.name, fingerprint, response)
+                    return response
         return self._encode(await outcome)
 
-    def _call_handler(self, request: Request) -> Response | Awaitable[Response]:
+    def _call_handler(self, state: State, request: Request) -> Response | Awaitable[Response]:
         try:
             self._emulation.validate(request)
-            return HANDLERS[request.operation](self._state, request)
+            return HANDLERS[request.operation](state, request)
         except HttpError as error:
             self._emulation.on_rejected(request, error.status)
-            self._state.skip_seq_id(request.body)
+            state.skip_seq_id(request.body)
             raise
 
     def _read_archive(self, request: WireRequest) -> WireResponse:
@@ -254,6 +324,10 @@ class EmbeddedServer:
         content = body if isinstance(body, bytes) else self._state.encoder.encode_json(body)
         headers = {"content-type": JSON, **response.headers}
         return WireResponse(status=response.status, headers=headers, content=content)
+
+
+def _is_writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _fingerprint(request: WireRequest) -> bytes:

@@ -7,12 +7,12 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from tinkerwire._server.bounded_table import BoundedTable
 from tinkerwire._server.custom_loss.graph import LossGraph
 from tinkerwire._server.emulation.fault_injection import FaultInjection
 from tinkerwire._server.emulation.quirks import Quirks
@@ -21,18 +21,22 @@ from tinkerwire._server.futures.ids import RequestIds
 from tinkerwire._server.futures.retention_policy import RetentionPolicy
 from tinkerwire._server.futures.store import FutureStore
 from tinkerwire._server.http.encoding import ResultEncoder
+from tinkerwire._server.http.idempotency import IdempotencyCache
 from tinkerwire._server.http.openapi import load_contract
-from tinkerwire._server.ordering.seq_ids import Deduplicator, NumberedRequests
+from tinkerwire._server.ordering.accepted_requests import JournaledRequests
+from tinkerwire._server.ordering.seq_ids import Deduplicator
 from tinkerwire._server.ordering.worker import Worker
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
-from tinkerwire._server.sessions.models import Models, TrainedModel
-from tinkerwire._server.sessions.samplers import SamplingSessions
+from tinkerwire._server.sessions.models import Effect, Models, TrainedModel
+from tinkerwire._server.sessions.samplers import SamplingSession, SamplingSessions
 from tinkerwire._server.sessions.sessions import ServerSession, Sessions
 from tinkerwire._server.sessions.tokens import Tokens
 from tinkerwire._server.storage.archives import Archives
+from tinkerwire._server.storage.atomic_files import pack_arrays
 from tinkerwire._server.storage.checkpoint_paths import list_kinds
 from tinkerwire._server.storage.checkpoints import Checkpoints
+from tinkerwire._server.storage.journal import Journal
 from tinkerwire._server.storage.runs import Runs
 
 
@@ -68,26 +72,31 @@ class State:
     Args:
         folder: folder of training runs and checkpoints.
         settings: settings of the server.
+        lock: lock of the server.
+        journal: records all of this state that later requests need; one without a file records nothing.
     """
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(self, folder: Path, settings: Settings, lock: threading.RLock, journal: Journal) -> None:
         self.settings = settings
-        self.lock = threading.RLock()
+        self.lock = lock
+        self.journal = journal
         self.encoder = ResultEncoder(settings.wire_version)
         self.emulation = ServerEmulation(settings.quirks, settings.long_poll_s)
+        run = journal.read_setting("run")
+        ids = RequestIds(settings.quirks.ids, run)
+        if run is None:
+            journal.write_setting("run", ids.run)
         self.futures = FutureStore(
-            self.encoder,
-            settings.retention,
-            settings.clock,
-            RequestIds(settings.quirks.ids),
-            self.emulation.transform_result,
+            self.encoder, settings.retention, settings.clock, ids, self.emulation.transform_result, journal
         )
+        request_bytes = settings.retention.request_bytes
         # Clients send thousands of samples; in a table of their own, these do not displace other requests.
-        self.samples: NumberedRequests = BoundedTable(settings.retention.request_bytes)
+        self.samples = JournaledRequests(request_bytes, "sample", journal)
         """Accepted samples by sampling session and seq_id."""
-        self.requests: NumberedRequests = BoundedTable(settings.retention.request_bytes)
+        self.requests = JournaledRequests(request_bytes, "request", journal)
         """Other accepted requests by session or model and number."""
-        self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release_session, self.requests)
+        self.idempotency_cache = IdempotencyCache(request_bytes, journal.add_response, journal.remove_response)
+        self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release_session, self.requests, journal)
         self.models = Models()
         self.samplers = SamplingSessions()
         self.losses: dict[str, LossGraph] = {}
@@ -97,14 +106,24 @@ class State:
         self.archives = Archives(settings.clock)
         self.tokens = Tokens(settings.clock)
         self.sampling = Worker("tinkerwire-sampling", threads=max(1, os.cpu_count() or 1))
+        self._stopped_workers: list[Worker] = []
 
-    def enqueue_training(self, model: TrainedModel, work: Callable[[], Any], seq_id: int | None = None) -> str:
+    def enqueue_training(
+        self,
+        model: TrainedModel,
+        work: Callable[[], Any],
+        seq_id: int | None = None,
+        effect: Effect = Effect.NONE,
+        record: Callable[[], None] | None = None,
+    ) -> str:
         """Queue work on a model and return its request id.
 
         Args:
             model: the model to work on.
             work: the work; its return value is the result.
             seq_id: position of the work; without it, the work runs after all work that is queued already.
+            effect: effect of the work on the model.
+            record: records an object that the work created, in the transaction of its result.
         """
         self.sessions.require_active(model.session_id)
         self.runs.mark_active(model.run)
@@ -115,7 +134,29 @@ class State:
             else:
                 model.seq_ids.reorder_buffer.put(seq_id, job)
 
-        return self.futures.submit(enqueue, work, model.model_id)
+        def record_effect(number: int) -> None:
+            model.record(number, seq_id, effect)
+            if record is not None:
+                record()
+
+        measured = work if effect is Effect.NONE else partial(model.measure, work)
+        return self.futures.submit(enqueue, measured, model.model_id, record=record_effect)
+
+    def record_sampler(self, sampler: SamplingSession, session_id: str, weights_id: str | None) -> None:
+        """Record a new sampling session.
+
+        Args:
+            sampler: the sampling session.
+            session_id: the session that it belongs to.
+            weights_id: id of its weights; None for those of the base model.
+        """
+        adapter = sampler.weights.adapter
+        if not (self.journal.is_durable and self.samplers.has(sampler.sampler_id)):
+            return
+        if weights_id is not None and adapter is not None:
+            arrays = pack_arrays(adapter.params)
+            self.journal.put_weights(weights_id, attrs.asdict(adapter.settings), arrays)
+        self.journal.add_sampler(sampler.sampler_id, session_id, sampler.base_model, sampler.model_path, weights_id)
 
     def create_sample_deduplicator(self, sampler_id: str) -> Deduplicator:
         """Create a deduplicator for the samples of a sampling session."""
@@ -130,6 +171,7 @@ class State:
         model = self.models.find(getattr(body, "model_id", None))
         seq_id = getattr(body, "seq_id", None)
         if model is not None and seq_id is not None:
+            self.journal.add_skipped(model.model_id, seq_id)
             model.seq_ids.reorder_buffer.skip(seq_id)
 
     def derive_seed(self, *parts: object) -> int | None:
@@ -138,19 +180,21 @@ class State:
             return None
         return random.Random(f"{self.settings.seed}:{parts}").getrandbits(31)
 
-    def close(self) -> bool:
-        """Stop all work and fail all pending results.
+    def stop(self, reason: str | None) -> None:
+        """Stop all work without waiting for the running steps.
 
-        Returns:
-            True if every worker ended within :data:`JOIN_TIMEOUT_S`.
+        Args:
+            reason: the reason for which pending operations fail; None if another server resumes them.
         """
-        workers = [self.sampling]
         self.sampling.close()
         for model in self.models.close():
             model.close()
-            workers.append(model.worker)
-        self.futures.fail_pending(None, "the server was closed before this was done")
-        ended = [worker.join(JOIN_TIMEOUT_S) for worker in workers]
+            self._stopped_workers.append(model.worker)
+        self.futures.close(reason)
+
+    def join(self, timeout_s: float = JOIN_TIMEOUT_S) -> bool:
+        """Wait ``timeout_s`` seconds for each worker that :meth:`stop` stopped; return True if all have ended."""
+        ended = [worker.join(timeout_s) for worker in (self.sampling, *self._stopped_workers)]
         return all(ended)
 
     def _release_session(self, session: ServerSession) -> None:
@@ -162,6 +206,7 @@ class State:
                 model.close()
                 self.futures.fail_pending(model_id, f"model {model_id} is gone: {reason}")
         for loss_id in session.loss_ids:
-            del self.losses[loss_id]
+            self.losses.pop(loss_id, None)
         for sampler_id in session.sampler_ids:
             self.samplers.remove(sampler_id)
+        self.journal.remove_session(session.session_id, session.model_ids, session.sampler_ids)

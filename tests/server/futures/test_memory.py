@@ -227,7 +227,7 @@ def test_counted_memory_is_at_least_the_real_memory(serve: ServerFactory) -> Non
 
     def counted() -> int:
         state = call.server._state
-        tables = (state.futures.results, state.samples, state.requests, call.server._idempotency_cache.table)
+        tables = (state.futures.results, state.samples, state.requests, state.idempotency_cache.table)
         return sum(table.size_bytes for table in tables)
 
     async def sample(number: int) -> None:

@@ -117,9 +117,9 @@ def test_folder_on_a_file_system_without_locks_is_used_unlocked(
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system has no permissions of this kind")
 def test_read_only_folder_is_used_unlocked() -> None:
-    """A server can serve the checkpoints of a folder that it cannot change; an unreadable folder is an error."""
+    """Sessions and samples live in memory, models are rejected for good; an unreadable folder is an error."""
     code = """
-import os, pathlib, tempfile, tinkerwire.local
+import os, pathlib, tempfile, tinkerwire as tw, tinkerwire.local
 tinkerwire.local.EmbeddedServer().close()
 read_only, unreadable = (pathlib.Path(tempfile.mkdtemp()) for _ in range(2))
 read_only.chmod(0o555)
@@ -129,6 +129,18 @@ try:
         os.seteuid(65534)
     for _ in range(2):
         tinkerwire.local.EmbeddedServer(folder=read_only).close()
+    with tinkerwire.local.EmbeddedServer(folder=read_only) as server:
+        transport = tinkerwire.local.embedded_transport(server)
+        with tw.ServiceClient(transport=transport, api_key="tml-x") as client:
+            sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano")
+            sample = sampling.sample(tw.ModelInput.from_ints([1]), 1, tw.SamplingParams(max_tokens=1))
+            assert sample.result(60).sequences
+            try:
+                client.create_lora_training_client("tinkerwire/byte-nano", rank=2).result(60)
+            except tw.APIStatusError as error:
+                assert error.status_code == 503 and "cannot be written" in str(error), error
+            else:
+                raise AssertionError("no error")
     assert not list(read_only.iterdir())
     try:
         tinkerwire.local.EmbeddedServer(folder=unreadable)

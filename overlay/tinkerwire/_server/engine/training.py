@@ -19,13 +19,16 @@ from tinkerwire._server.engine.losses import Loss, TokenLosses, get_loss
 from tinkerwire._server.engine.passes import LossPass, PassResult, accumulate
 
 STEP = "adam.step"
+FIRST = "adam.first."
+SECOND = "adam.second."
+GRAD = "grad."
 
 
 def write_state(params: Mapping[str, FloatArray], optimizer: AdamW) -> dict[str, AnyArray]:
     """Copy params, moments (as ``adam.first.NAME`` and ``adam.second.NAME``) and the step to named arrays."""
     arrays: dict[str, AnyArray] = {name: value.copy() for name, value in params.items()}
-    arrays |= {f"adam.first.{name}": value.copy() for name, value in optimizer.first.items()}
-    arrays |= {f"adam.second.{name}": value.copy() for name, value in optimizer.second.items()}
+    arrays |= {f"{FIRST}{name}": value.copy() for name, value in optimizer.first.items()}
+    arrays |= {f"{SECOND}{name}": value.copy() for name, value in optimizer.second.items()}
     arrays[STEP] = np.array(optimizer.step, dtype=np.int64)
     return arrays
 
@@ -49,7 +52,7 @@ def read_state(
         return params, AdamW.zeros(params)
     if STEP not in arrays:
         raise EngineError(f"load_arrays: {STEP!r} is missing; load a training state, or load without the optimizer")
-    first, second = _read_all(template, arrays, "adam.first."), _read_all(template, arrays, "adam.second.")
+    first, second = _read_all(template, arrays, FIRST), _read_all(template, arrays, SECOND)
     return params, AdamW(first, second, int(arrays[STEP]))
 
 
@@ -175,6 +178,17 @@ class LoraModel:
         """
         self._params, self._optimizer = read_state(self._params, arrays, optimizer)
         self._grads = {}
+
+    def snapshot_arrays(self) -> dict[str, AnyArray]:
+        """Return copies of the whole state, with the accumulated gradients."""
+        return self.state_arrays() | {f"{GRAD}{name}": value.copy() for name, value in self._grads.items()}
+
+    def restore_arrays(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore the state of `snapshot_arrays`, which need not be finite."""
+        params = {name: arrays[name] for name in self._params}
+        first, second = ({name: arrays[prefix + name] for name in params} for prefix in (FIRST, SECOND))
+        self._params, self._optimizer = params, AdamW(first, second, int(arrays[STEP]))
+        self._grads = {name.removeprefix(GRAD): value for name, value in arrays.items() if name.startswith(GRAD)}
 
     def adapter_snapshot(self) -> lora.Adapter:
         """Return a copy of the current adapter, for samplers."""

@@ -32,20 +32,28 @@ class CopyCompletions:
     """The finished samples of one copy of a sampling client, while their results are kept. Thread safe.
 
     Args:
+        sampler_id: the sampling session.
+        copy: number of the copy.
         cursors: iterator over the cursors of the sampling session.
     """
 
-    def __init__(self, cursors: Iterator[int]) -> None:
+    def __init__(self, sampler_id: str, copy: int, cursors: Iterator[int]) -> None:
+        self.sampler_id = sampler_id
+        self.copy = copy
         self._cursors = cursors
         self._lock = threading.RLock()
         self._event = CrossLoopEvent()
         self._samples: dict[str, FinishedSample] = {}
 
-    def on_finished(self, request_id: str, result: EncodedResult) -> None:
+    def next_cursor(self) -> int:
+        """Return the cursor for the next finished sample."""
+        return next(self._cursors)
+
+    def on_finished(self, request_id: str, result: EncodedResult, cursor: int) -> None:
         """Add a finished sample."""
         size_bytes = None if result.failed else len(result.content)
         with self._lock:
-            self._samples[request_id] = FinishedSample(request_id, next(self._cursors), size_bytes)
+            self._samples[request_id] = FinishedSample(request_id, cursor, size_bytes)
         self._event.set()
 
     def on_dropped(self, request_id: str) -> None:
@@ -74,13 +82,18 @@ class CompletionLog:
     """The finished samples of all copies of a sampling client.
 
     The log of a copy exists while a sample is queued or kept, or a request waits for a sample.
+
+    Args:
+        sampler_id: the sampling session.
+        last_cursor: the highest cursor in use.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sampler_id: str = "", last_cursor: int = 0) -> None:
+        self._sampler_id = sampler_id
         # All copies share one counter, so that the cursor of a copy stays valid after its log was freed.
-        self._cursors = itertools.count(1)
+        self._cursors = itertools.count(last_cursor + 1)
         self._copies: WeakValueDictionary[int, CopyCompletions] = WeakValueDictionary()
 
     def for_copy(self, number: int) -> CopyCompletions:
         """Return the log of one copy; number 0 is the original client."""
-        return self._copies.setdefault(number, CopyCompletions(self._cursors))
+        return self._copies.setdefault(number, CopyCompletions(self._sampler_id, number, self._cursors))

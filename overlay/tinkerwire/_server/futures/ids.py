@@ -13,11 +13,13 @@ class RequestIds:
 
     Args:
         form: ``default`` (``f-1a2b3c4d-7``), ``integer`` (``1007``), ``uuid`` or ``prefixed`` (``req:1a2b3c4d/7``).
+        run: hexadecimal digits in the ids, which distinguish servers; None draws them.
     """
 
-    def __init__(self, form: str = "default") -> None:
+    def __init__(self, form: str = "default", run: str | None = None) -> None:
         self._form = form
-        run = uuid.uuid4().hex[:8]
+        self.run = run = run or uuid.uuid4().hex[:8]
+        """Hexadecimal digits in the ids."""
         self._prefix = {"default": f"f-{run}-", "prefixed": f"req:{run}/"}.get(form, "")
 
     def create(self, number: int) -> str:

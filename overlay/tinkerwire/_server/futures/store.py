@@ -4,117 +4,45 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 import attrs
 import numpy as np
 
-from tinkerwire._server.bounded_table import BoundedTable, compact
+from tinkerwire._server.bounded_table import compact
 from tinkerwire._server.engine import EngineError
 from tinkerwire._server.futures.cross_loop_event import CrossLoopEvent
 from tinkerwire._server.futures.ids import RequestIds
+from tinkerwire._server.futures.retained_results import RetainedResult, RetainedResults
 from tinkerwire._server.futures.retention_policy import RetentionPolicy
 from tinkerwire._server.http.encoding import EncodedResult, ResultEncoder
 from tinkerwire._server.http.responses import HttpError
+from tinkerwire._server.storage.database import StorageError
+from tinkerwire._server.storage.journal import Journal, StoredResult
 from tinkerwire_base.errors import DialectError
 from tinkerwire_generated.models import RequestFailedResponse
 
 log = logging.getLogger("tinkerwire._server")
 
-COMPLETION_BYTES = 384
-"""Memory of the completion of a sample, which exists as long as its result."""
-
-
-@attrs.frozen(kw_only=True)
-class RetainedResult:
-    """A retained result.
-
-    Args:
-        result: the result.
-        model_id: the model that the work belongs to, if any.
-        finished_at: seconds since the epoch.
-        on_dropped: function to call with the request id once the result is dropped, if any.
-    """
-
-    result: EncodedResult
-    model_id: str | None
-    finished_at: float
-    on_dropped: Callable[[str], None] | None
-
-    @property
-    def content_bytes(self) -> int:
-        """Memory of the content of this result, and of the completion of a sample."""
-        return len(self.result.content) + (0 if self.on_dropped is None else COMPLETION_BYTES)
-
-
-class RetainedResults:
-    """Results by request id. Fetched results are dropped before others; the newest of each kind is always kept.
-
-    Not thread safe: callers hold a lock.
-
-    Args:
-        policy: limits of age and memory.
-        clock: seconds since the epoch.
-    """
-
-    def __init__(self, policy: RetentionPolicy, clock: Callable[[], float]) -> None:
-        self._policy = policy
-        self._clock = clock
-        self._unfetched: BoundedTable[str, RetainedResult] = BoundedTable(policy.unfetched_bytes, _report_dropped)
-        self._fetched: BoundedTable[str, RetainedResult] = BoundedTable(policy.fetched_bytes, _report_dropped)
-
-    def __len__(self) -> int:
-        return len(self._unfetched) + len(self._fetched)
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory of all results."""
-        return self._unfetched.size_bytes + self._fetched.size_bytes
-
-    def add(self, request_id: str, retained: RetainedResult) -> None:
-        """Keep a result that was not fetched yet."""
-        self._unfetched.put(request_id, retained, retained.content_bytes)
-        self._drop_excess()
-
-    def get(self, request_id: str) -> RetainedResult | None:
-        """Return a result; None if it does not exist or was dropped."""
-        for table in (self._unfetched, self._fetched):
-            retained = table.get(request_id)
-            if retained is not None and not self._is_expired(retained):
-                return retained
-            if retained is not None:
-                table.drop(request_id)
-        return None
-
-    def mark_fetched(self, request_id: str) -> None:
-        """Record that a result was sent, so that it is dropped before unfetched results."""
-        retained = self._unfetched.pop(request_id)
-        if retained is not None:
-            self._fetched.put(request_id, retained, retained.content_bytes)
-            self._drop_excess()
-
-    def _drop_excess(self) -> None:
-        for table in (self._fetched, self._unfetched):
-            while len(table) and self._is_expired(next(table.values())):
-                table.drop(next(iter(table)))
-        while len(self) > self._policy.results:
-            table = self._fetched if len(self._fetched) else self._unfetched
-            table.drop(next(iter(table)))
-
-    def _is_expired(self, retained: RetainedResult) -> bool:
-        return retained.finished_at <= self._clock() - self._policy.seconds
-
-
-def _report_dropped(request_id: str, retained: RetainedResult) -> None:
-    if retained.on_dropped is not None:
-        retained.on_dropped(request_id)
-
 
 class ResultListener(Protocol):
-    """A listener for results; called from any thread."""
+    """A listener for the results of samples; called from any thread.
 
-    def on_finished(self, request_id: str, result: EncodedResult) -> None:
+    Args:
+        sampler_id: the sampling session.
+        copy: number of the client's copy that requested the samples.
+    """
+
+    sampler_id: str
+    copy: int
+
+    def next_cursor(self) -> int:
+        """Return the cursor for the next result."""
+        ...
+
+    def on_finished(self, request_id: str, result: EncodedResult, cursor: int) -> None:
         """Handle a new result."""
 
     def on_dropped(self, request_id: str) -> None:
@@ -147,6 +75,10 @@ class ServerFuture:
         self.result = result
         self._finished.set()
 
+    def wake(self) -> None:
+        """End all waits without a result."""
+        self._finished.set()
+
 
 class FutureStore:
     """All futures of a server, pending and finished. Thread safe.
@@ -157,6 +89,7 @@ class FutureStore:
         clock: seconds since the epoch.
         ids: creates request ids.
         transform_result: transforms a result before it is encoded.
+        journal: records the operations and their results.
     """
 
     def __init__(
@@ -166,15 +99,18 @@ class FutureStore:
         clock: Callable[[], float],
         ids: RequestIds,
         transform_result: Callable[[Any], Any],
+        journal: Journal | None = None,
     ) -> None:
         self._encoder = encoder
         self._clock = clock
         self._ids = ids
         self._transform_result = transform_result
+        self._journal = journal or Journal()
         self._lock = threading.RLock()
-        self._count = 0
-        self._pending: dict[str, tuple[ServerFuture, ResultListener | None]] = {}
-        self.results = RetainedResults(retention, clock)
+        self._count = self._journal.read_last_number()
+        self._resumed: int | None = None
+        self._pending: dict[str, _PendingWork] = {}
+        self.results = RetainedResults(retention, clock, self._on_dropped)
         """The results of finished work."""
 
     @property
@@ -188,22 +124,61 @@ class FutureStore:
         work: Callable[[], Any],
         model_id: str | None = None,
         listener: ResultListener | None = None,
+        owner: str | None = None,
+        record: Callable[[int], None] | None = None,
     ) -> str:
-        """Queue work and return its request id.
+        """Record and queue work, and return its request id.
 
         Args:
-            enqueue: queues a job on a worker.
+            enqueue: queues a job on a worker, once the journal has the operation.
             work: the work; its return value (a model) or its exception becomes the result. The work does not start if
                 the future is cancelled before.
             model_id: the model that the work belongs to, if any.
             listener: listener for the result.
+            owner: id of the object in the journal that the operation is removed with; by default the model.
+            record: records the state that the work of an operation number produced, in the transaction of its result.
         """
-        with self._lock:
-            self._count += 1
-            future = ServerFuture(self._ids.create(self._count), model_id)
-            self._pending[future.request_id] = future, listener
-        enqueue(lambda: self._run(future, work))
+        with self._journal:
+            with self._lock:
+                number = self._resumed or self._count + 1
+                self._count = max(self._count, number)
+                future = ServerFuture(self._ids.create(number), model_id)
+                self._pending[future.request_id] = _PendingWork(future, number, listener, record)
+            if self._resumed is None:
+                self._journal.add_operation(number, owner or model_id)
+            self._journal.after_commit(lambda: enqueue(lambda: self._run(future, work)))
         return future.request_id
+
+    @contextmanager
+    def resume(self, number: int) -> Iterator[None]:
+        """Give the next work of the block the number of an operation that the journal has."""
+        self._resumed = number
+        try:
+            yield
+        finally:
+            self._resumed = None
+
+    def fail(self, number: int, model_id: str | None, reason: str) -> None:
+        """Fail an operation of the journal that cannot be queued again."""
+        future = ServerFuture(self._ids.create(number), model_id)
+        self._pending[future.request_id] = _PendingWork(future, number, None, None)
+        self._finish(future, self._encode_failure(reason, "user"))
+
+    def restore(self, result: StoredResult, model: type, listener: ResultListener | None) -> None:
+        """Add a result of the journal.
+
+        Args:
+            result: the result.
+            model: class of the result.
+            listener: listener that gets the result of a sample, if any.
+        """
+        request_id = self._ids.create(result.number)
+        encoded = EncodedResult(content=result.content, media=result.media, model=model)
+        if listener is not None:
+            listener.on_finished(request_id, encoded, result.cursor)
+        self.results.add(request_id, _retain(encoded, result.model_id, result.finished_at, listener))
+        if result.fetched:
+            self.results.mark_fetched(request_id)
 
     def cancel(self, future: ServerFuture) -> None:
         """Fail a pending future; work that has started continues, and its result is dropped."""
@@ -217,7 +192,7 @@ class FutureStore:
         """
         with self._lock:
             if request_id in self._pending:
-                return self._pending[request_id][0]
+                return self._pending[request_id].future
             retained = self.results.get(request_id)
             if retained is not None:
                 return ServerFuture(request_id, retained.model_id, retained.result)
@@ -229,18 +204,42 @@ class FutureStore:
     def mark_fetched(self, future: ServerFuture) -> None:
         """Record that the result was sent, so that it is dropped before unfetched results."""
         with self._lock:
-            self.results.mark_fetched(future.request_id)
+            if self.results.mark_fetched(future.request_id):
+                self._journal.mark_fetched(self._ids.parse(future.request_id) or 0)
 
-    def fail_pending(self, model_id: str | None, reason: str) -> None:
-        """Fail the pending futures of one model, or all of them if ``model_id`` is None."""
+    def fail_pending(self, model_id: str, reason: str) -> None:
+        """Fail the pending futures of one model."""
+        self._fail_all(lambda future: future.model_id == model_id, reason)
+
+    def close(self, reason: str | None) -> None:
+        """Fail all pending futures, or only end the requests that wait for them.
+
+        Args:
+            reason: the reason of the failures; None leaves the operations in the journal to another server.
+        """
+        if reason is not None:
+            with suppress(StorageError):
+                self._fail_all(lambda future: True, reason)
         with self._lock:
-            futures = [future for future, _ in self._pending.values() if model_id in (None, future.model_id)]
+            futures = [work.future for work in self._pending.values()]
+            self._pending.clear()
         for future in futures:
-            self._finish(future, self._encode_failure(reason, "server"))
+            future.wake()
+
+    def _fail_all(self, is_meant: Callable[[ServerFuture], bool], reason: str) -> None:
+        with self._lock:
+            futures = [work.future for work in self._pending.values() if is_meant(work.future)]
+        with self._journal:
+            for future in futures:
+                self._finish(future, self._encode_failure(reason, "server"), has_effect=False)
 
     def _run(self, future: ServerFuture, work: Callable[[], Any]) -> None:
-        if future.result is None:
-            self._finish(future, self._compute(future, work))
+        if future.request_id in self._pending and not self._journal.has_failed:
+            try:
+                self._finish(future, self._compute(future, work))
+            except StorageError as error:
+                # The operation is still pending in the journal, from which the server reads its state again.
+                log.warning("the result of %s was not kept: %s", future.request_id, error)
 
     def _compute(self, future: ServerFuture, work: Callable[[], Any]) -> EncodedResult:
         try:
@@ -249,6 +248,10 @@ class FutureStore:
                 return self._encoder.encode_result(self._transform_result(work()))
         except (EngineError, HttpError, DialectError) as error:
             return self._encode_failure(str(error), "user")
+        except OSError as error:
+            log.warning("request %s failed: %s", future.request_id, error)
+            text = f"the folder of the server cannot be used: {error}; free space on its disk, or make it writable"
+            return self._encode_failure(text, "server")
         except Exception as error:
             log.exception("request %s failed", future.request_id)
             text = f"internal server error: {type(error).__name__}: {error}; see the traceback in the server's log"
@@ -257,23 +260,64 @@ class FutureStore:
     def _encode_failure(self, reason: str, category: str) -> EncodedResult:
         return self._encoder.encode_result(RequestFailedResponse(error=reason, category=category))
 
-    def _finish(self, future: ServerFuture, result: EncodedResult) -> None:
+    def _finish(self, future: ServerFuture, result: EncodedResult, *, has_effect: bool = True) -> None:
         result = attrs.evolve(result, content=compact(result.content))
-        with self._lock:
-            pending = self._pending.pop(future.request_id, None)
-            if pending is None:
+        # The block excludes other threads, so that each future gets one result.
+        with self._journal:
+            work = self._pending.get(future.request_id)
+            if work is None:
                 return
-            _, listener = pending
-            # Before the result is added, because adding it may drop it and call on_dropped.
-            if listener is not None:
-                listener.on_finished(future.request_id, result)
-            self.results.add(
-                future.request_id,
-                RetainedResult(
-                    result=result,
+            cursor = 0 if work.listener is None else work.listener.next_cursor()
+            if work.record is not None and has_effect:
+                work.record(work.number)
+            self._journal.add_result(
+                StoredResult(
+                    number=work.number,
+                    content=result.content,
+                    media=result.media,
+                    model=result.model.__name__,
                     model_id=future.model_id,
                     finished_at=self._clock(),
-                    on_dropped=None if listener is None else listener.on_dropped,
-                ),
+                    sampler_id=None if work.listener is None else work.listener.sampler_id,
+                    copy=0 if work.listener is None else work.listener.copy,
+                    cursor=cursor,
+                )
             )
-            future.resolve(result)
+            self._journal.after_commit(lambda: self._add_result(work, result, cursor))
+
+    def _add_result(self, work: _PendingWork, result: EncodedResult, cursor: int) -> None:
+        request_id = work.future.request_id
+        with self._lock:
+            self._pending.pop(request_id, None)
+            # Before the result is added, because adding it may drop it and call on_dropped.
+            if work.listener is not None:
+                work.listener.on_finished(request_id, result, cursor)
+            self.results.add(request_id, _retain(result, work.future.model_id, self._clock(), work.listener))
+            work.future.resolve(result)
+
+    def _on_dropped(self, request_id: str) -> None:
+        self._journal.remove_result(self._ids.parse(request_id) or 0)
+
+
+@attrs.frozen
+class _PendingWork:
+    """Work without a result.
+
+    Args:
+        future: its future.
+        number: number of the operation.
+        listener: listener for the result.
+        record: see :meth:`FutureStore.submit`.
+    """
+
+    future: ServerFuture
+    number: int
+    listener: ResultListener | None
+    record: Callable[[int], None] | None
+
+
+def _retain(
+    result: EncodedResult, model_id: str | None, finished_at: float, listener: ResultListener | None
+) -> RetainedResult:
+    on_dropped = None if listener is None else listener.on_dropped
+    return RetainedResult(result=result, model_id=model_id, finished_at=finished_at, on_dropped=on_dropped)

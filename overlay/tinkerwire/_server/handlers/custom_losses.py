@@ -41,11 +41,21 @@ def create_custom_loss(state: State, request: Request) -> Response:
             "in the server's environment, or omit flag custom_loss_server_side, so that clients compute the losses",
             NO_RETRY,
         )
-    state.losses[loss_id] = graph
-    session.loss_ids.append(loss_id)
-    request_id = state.futures.submit(state.sampling.put, lambda: CreateCustomLossResponse(loss_id=loss_id))
+    add_loss(state, session, loss_id, graph)
+    request_id = state.futures.submit(
+        state.sampling.put,
+        lambda: CreateCustomLossResponse(loss_id=loss_id),
+        owner=session.session_id,
+        record=state.journal.keep_operation,
+    )
     session.loss_requests.accept(number, request.key, request.fingerprint, request_id)
     return queue_response(request_id)
+
+
+def add_loss(state: State, session: ServerSession, loss_id: str, graph: LossGraph) -> None:
+    """Add a loss to a session."""
+    state.losses[loss_id] = graph
+    session.loss_ids.append(loss_id)
 
 
 def find_loss(state: State, session: ServerSession, config: Mapping[str, float | str] | None) -> LossGraph:

@@ -13,7 +13,7 @@ from tinkerwire._server.handlers.user_metadata import check_depth
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import Response, field_error
 from tinkerwire._server.ordering.seq_ids import Deduplicator
-from tinkerwire._server.sessions.models import TrainedModel
+from tinkerwire._server.sessions.models import Effect, TrainedModel
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import AdamOptimizerConfig, OptimizerConfig
 
@@ -63,12 +63,13 @@ def enqueue_creation(
         config,
         session.session_id,
         Deduplicator("seq_id", model_id, state.requests),
+        state.journal,
         strict_sequence=state.settings.strict_sequence,
         gap_wait_s=state.settings.gap_wait_s,
     )
     state.models.add(model)
     session.model_ids.append(model_id)
-    request_id = state.enqueue_training(model, lambda: build(model))
+    request_id = state.enqueue_training(model, lambda: build(model), effect=Effect.RECORDED)
     session.model_requests.accept(model_seq_id, request.key, request.fingerprint, request_id)
     return queue_response(request_id, model_id)
 

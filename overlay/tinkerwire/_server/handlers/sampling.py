@@ -49,7 +49,9 @@ def create_sampling_session(state: State, request: Request) -> Response:
         sampler_id = f"{session.session_id}:sample:{number}"
         if state.samplers.has(sampler_id):
             raise session.sampler_requests.create_conflict(number)
-        state.samplers.add(_open_session(state, sampler_id, body.base_model, body.model_path))
+        sampler = _open_session(state, sampler_id, body.base_model, body.model_path)
+        state.samplers.add(sampler)
+        state.record_sampler(sampler, session.session_id, None if body.model_path is None else sampler_id)
         session.sampler_requests.accept(number, request.key, request.fingerprint, sampler_id)
         session.sampler_ids.append(sampler_id)
     return Response(body=CreateSamplingSessionResponse(sampling_session_id=sampler_id))
@@ -227,4 +229,5 @@ def join_sampling_session(state: State, request: Request) -> Response:
     body: JoinSamplingSessionRequest = request.body
     session = state.samplers.get(body.sampling_session_id)
     session.copy_count += 1
+    state.journal.set_copy_count(session.sampler_id, session.copy_count)
     return Response(body=JoinSamplingSessionResponse(client_counter=session.copy_count))

@@ -23,8 +23,7 @@ def create_session(state: State, request: Request) -> Response:
     """Create a session."""
     body: CreateSessionRequest = request.body
     check_depth(body.user_metadata)
-    session = state.sessions.create(body.tags, body.user_metadata, body.sdk_version, body.display_name)
-    session.project_id = body.project_id
+    session = state.sessions.create(body.tags, body.user_metadata, body.sdk_version, body.display_name, body.project_id)
     return Response(body=CreateSessionResponse(session_id=session.session_id))
 
 
@@ -58,6 +57,7 @@ def finish_session(state: State, request: Request) -> Response:
     body: FinishSessionRequest = request.body
     session = state.sessions.get(request.path["session_id"])
     session.finish_reason = body.reason.type
+    state.sessions.record(session)
     return NO_CONTENT
 
 
@@ -66,4 +66,5 @@ def assign_session_project(state: State, request: Request) -> Response:
     body: AssignSessionProjectRequest = request.body
     session = state.sessions.get(request.path["session_id"])
     session.project_id = body.project_id
+    state.sessions.record(session)
     return NO_CONTENT

@@ -7,7 +7,7 @@ from typing import Any
 
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import Response
-from tinkerwire._server.sessions.models import TrainedModel
+from tinkerwire._server.sessions.models import Effect, TrainedModel
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import UntypedAPIFuture
 
@@ -40,6 +40,9 @@ def enqueue(
     model: TrainedModel,
     work: Callable[[], Any],
     fingerprint: bytes | None = None,
+    *,
+    effect: Effect = Effect.NONE,
+    record: Callable[[], None] | None = None,
 ) -> Response:
     """Queue a new operation on its model and record its seq_id.
 
@@ -49,9 +52,11 @@ def enqueue(
         model: the model of the operation.
         work: the work; its return value is the result.
         fingerprint: see :func:`find_accepted`.
+        effect: effect of the work on the model.
+        record: records an object that the work created, in the transaction of its result.
     """
     seq_id = request.body.seq_id
-    request_id = state.enqueue_training(model, work, seq_id)
+    request_id = state.enqueue_training(model, work, seq_id, effect, record)
     if seq_id is not None:
         model.seq_ids.accept(seq_id, request.key, fingerprint or request.fingerprint, request_id)
     return queue_response(request_id, model.model_id)

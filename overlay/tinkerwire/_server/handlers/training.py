@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
 from tinkerwire._server import conversion
 from tinkerwire._server.custom_loss.evaluation import compute_loss
 from tinkerwire._server.engine import EngineError, LoraSettings
@@ -10,12 +13,13 @@ from tinkerwire._server.handlers.model_creation import ModelPlan, check_optimize
 from tinkerwire._server.handlers.submission import enqueue, find_accepted, queue_response
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import Response, field_error
-from tinkerwire._server.sessions.models import TrainedModel
+from tinkerwire._server.sessions.models import Effect, TrainedModel
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import (
     CreateModelRequest,
     CreateModelResponse,
     ForwardBackwardOutput,
+    ForwardBackwardRequest,
     ForwardRequest,
     GetInfoRequest,
     GetInfoResponse,
@@ -91,9 +95,11 @@ def unload_model(state: State, request: Request) -> Response:
     body: UnloadModelRequest = request.body
     model = state.models.get(body.model_id)
     model.seq_ids.reorder_buffer.flush()
-    request_id = state.enqueue_training(model, lambda: UnloadModelResponse(model_id=body.model_id, type="unload_model"))
+    request_id = state.enqueue_training(
+        model, lambda: UnloadModelResponse(model_id=body.model_id, type="unload_model"), effect=Effect.REMOVED
+    )
     state.models.remove(body.model_id, 404, "it was unloaded")
-    model.close(finish=True)
+    state.journal.after_commit(lambda: model.close(finish=True))
     return queue_response(request_id, model.model_id)
 
 
@@ -115,17 +121,36 @@ def _enqueue_loss(state: State, request: Request) -> Response:
     # The protobuf body of forward_backward may set forward_only.
     forward_only = isinstance(request.body, ForwardRequest)
     loss_input = request.body.forward_input if forward_only else request.body.forward_backward_input
+    if loss_input.loss_fn != CUSTOM:
+        effect = Effect.NONE if forward_only else Effect.REPLAYED
+        return enqueue(state, request, model, loss_work(model, request.body), effect=effect)
     session = state.sessions.get(model.session_id)
-    custom = find_loss(state, session, loss_input.loss_fn_config) if loss_input.loss_fn == CUSTOM else None
+    custom = find_loss(state, session, loss_input.loss_fn_config)
 
     def work() -> ForwardBackwardOutput:
         examples = conversion.to_examples(loss_input.data)
-        if custom is not None:
-            return conversion.to_output(compute_loss(model.engine, custom, examples, backward=not forward_only))
-        compute = model.engine.forward if forward_only else model.engine.forward_backward
-        return conversion.to_output(compute(examples, loss_input.loss_fn, loss_input.loss_fn_config))
+        return conversion.to_output(compute_loss(model.engine, custom, examples, backward=not forward_only))
 
-    return enqueue(state, request, model, work)
+    # The sums of torch may depend on the number of its threads, so that they cannot be replayed exactly.
+    return enqueue(state, request, model, work, effect=Effect.NONE if forward_only else Effect.RECORDED)
+
+
+def loss_work(
+    model: TrainedModel, body: ForwardRequest | ForwardBackwardRequest
+) -> Callable[[], ForwardBackwardOutput]:
+    """Return the work of a request with one of the server's own losses."""
+    forward_only = isinstance(body, ForwardRequest)
+    loss_input = body.forward_input if isinstance(body, ForwardRequest) else body.forward_backward_input
+
+    # Only custom losses have settings that are texts.
+    config = cast("dict[str, float] | None", loss_input.loss_fn_config)
+
+    def work() -> ForwardBackwardOutput:
+        examples = conversion.to_examples(loss_input.data)
+        compute = model.engine.forward if forward_only else model.engine.forward_backward
+        return conversion.to_output(compute(examples, loss_input.loss_fn, config))
+
+    return work
 
 
 def optim_step(state: State, request: Request) -> Response:
@@ -135,6 +160,15 @@ def optim_step(state: State, request: Request) -> Response:
     accepted_id = find_accepted(model, request)
     if accepted_id is not None:
         return queue_response(accepted_id, model.model_id)
+    return enqueue(state, request, model, optim_work(model, body), effect=Effect.REPLAYED)
+
+
+def optim_work(model: TrainedModel, body: OptimStepRequest) -> Callable[[], OptimStepResponse]:
+    """Return the work of an optimizer step.
+
+    Raises:
+        HttpError: 422 for another optimizer than AdamW.
+    """
     adam = body.adam_params
     if adam is None:
         optimizer = body.optimizer_params
@@ -152,4 +186,4 @@ def optim_step(state: State, request: Request) -> Response:
         )
         return OptimStepResponse(metrics=conversion.require_finite(metrics))
 
-    return enqueue(state, request, model, work)
+    return work

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 from tinkerwire._server.engine import EngineError
 from tinkerwire._server.handlers.model_creation import ModelPlan, check_optimizer, enqueue_creation
 from tinkerwire._server.handlers.submission import enqueue, find_accepted, queue_response
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import Response, conflict_error, field_error
-from tinkerwire._server.sessions.models import TrainedModel
+from tinkerwire._server.sessions.models import Effect, TrainedModel
 from tinkerwire._server.sessions.samplers import AdapterRef, SamplingSession
 from tinkerwire._server.state import State
 from tinkerwire._server.storage.checkpoint_paths import (
@@ -52,7 +53,9 @@ def save_weights(state: State, request: Request) -> Response:
     def work() -> SaveWeightsResponse:
         options = CheckpointOptions(ttl_s=ttl_s, user_metadata=body.user_metadata)
         arrays = model.engine.state_arrays()
-        key = state.checkpoints.save(model.run, WEIGHTS, name, arrays, options, overwrite=body.overwrite)
+        key = state.checkpoints.save(
+            model.run, WEIGHTS, name, arrays, options, overwrite=body.overwrite, seq_id=body.seq_id
+        )
         return SaveWeightsResponse(path=key.tinker_path, type="save_weights")
 
     return enqueue(state, request, model, work)
@@ -74,11 +77,27 @@ def save_weights_for_sampler(state: State, request: Request) -> Response:
             raise field_error("kind", "inflight weights cannot be saved; pass sampling_session_seq_id instead of path")
         name = None if body.path is None else validate_name("path", body.path)
         options = CheckpointOptions(ttl_s=ttl_s, user_metadata=body.user_metadata)
-        return enqueue(state, request, model, lambda: _save_for_sampler(state, model, name, options))
+        return enqueue(state, request, model, partial(_save_for_sampler, state, model, name, options, body.seq_id))
     if body.path is not None:
         raise field_error("path", "cannot be combined with sampling_session_seq_id; omit one of them")
     sampler_id = _reserve_sampler(state, request, model, body.sampling_session_seq_id)
-    return enqueue(state, request, model, lambda: _open_sampler(state, model, sampler_id, is_inflight), fingerprint)
+    sampler = SamplingSession(
+        sampler_id=sampler_id,
+        base_model=model.run.base_model,
+        config=model.config,
+        samples=state.create_sample_deduplicator(sampler_id),
+        # All inflight samplers of a model share their weights: a new one replaces the weights of the earlier ones.
+        weights=model.inflight_weights if is_inflight else AdapterRef(),
+    )
+    weights_id = model.model_id if is_inflight else sampler_id
+    return enqueue(
+        state,
+        request,
+        model,
+        partial(_open_sampler, state, model, sampler),
+        fingerprint,
+        record=lambda: state.record_sampler(sampler, model.session_id, weights_id),
+    )
 
 
 def _reserve_sampler(state: State, request: Request, model: TrainedModel, number: int) -> str:
@@ -96,29 +115,19 @@ def _reserve_sampler(state: State, request: Request, model: TrainedModel, number
     return sampler_id
 
 
-def _open_sampler(
-    state: State, model: TrainedModel, sampler_id: str, is_inflight: bool
-) -> SaveWeightsForSamplerResponseInternal:
-    # All inflight samplers of a model share their weights: a new one replaces the weights of the earlier ones.
-    weights = model.inflight_weights if is_inflight else AdapterRef()
-    weights.adapter = model.engine.adapter_snapshot()
-    state.samplers.add(
-        SamplingSession(
-            sampler_id=sampler_id,
-            base_model=model.run.base_model,
-            config=model.config,
-            samples=state.create_sample_deduplicator(sampler_id),
-            weights=weights,
-        )
+def _open_sampler(state: State, model: TrainedModel, sampler: SamplingSession) -> SaveWeightsForSamplerResponseInternal:
+    sampler.weights.adapter = model.engine.adapter_snapshot()
+    state.samplers.add(sampler)
+    return SaveWeightsForSamplerResponseInternal(
+        sampling_session_id=sampler.sampler_id, type="save_weights_for_sampler"
     )
-    return SaveWeightsForSamplerResponseInternal(sampling_session_id=sampler_id, type="save_weights_for_sampler")
 
 
 def _save_for_sampler(
-    state: State, model: TrainedModel, name: str | None, options: CheckpointOptions
+    state: State, model: TrainedModel, name: str | None, options: CheckpointOptions, seq_id: int | None
 ) -> SaveWeightsForSamplerResponseInternal:
     arrays = dict(model.engine.adapter_snapshot().params)
-    key = state.checkpoints.save(model.run, SAMPLER_WEIGHTS, name, arrays, options)
+    key = state.checkpoints.save(model.run, SAMPLER_WEIGHTS, name, arrays, options, seq_id=seq_id)
     return SaveWeightsForSamplerResponseInternal(path=key.tinker_path, type="save_weights_for_sampler")
 
 
@@ -140,7 +149,8 @@ def load_weights(state: State, request: Request) -> Response:
         _load(state, model, key, optimizer=bool(body.optimizer))
         return LoadWeightsResponse(path=body.path, model_id=model.model_id, type="load_weights")
 
-    return enqueue(state, request, model, work)
+    # The checkpoint may be deleted or replaced before a restart.
+    return enqueue(state, request, model, work, effect=Effect.RECORDED)
 
 
 def _create_from_checkpoint(state: State, request: Request) -> Response:
@@ -229,7 +239,7 @@ def save_weights_external(state: State, request: Request) -> Response:
 
     def work() -> SaveWeightsExternalResponseInternal:
         arrays = dict(model.engine.adapter_snapshot().params)
-        key = state.checkpoints.save(model.run, EXTERNAL_WEIGHTS, name, arrays, options)
+        key = state.checkpoints.save(model.run, EXTERNAL_WEIGHTS, name, arrays, options, seq_id=body.seq_id)
         size_bytes = state.checkpoints.get(key).size_bytes
         return SaveWeightsExternalResponseInternal(
             path=key.tinker_path, size_bytes=size_bytes, type="save_weights_external"

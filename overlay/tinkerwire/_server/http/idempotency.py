@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import attrs
@@ -43,10 +43,18 @@ class IdempotencyCache:
 
     Args:
         max_bytes: maximum memory of all responses.
+        on_stored: receives key, operation, fingerprint, status, headers and content of each new response.
+        on_dropped: receives the key of each response that is dropped.
     """
 
-    def __init__(self, max_bytes: int) -> None:
-        self.table: BoundedTable[str, _Entry] = BoundedTable(max_bytes)
+    def __init__(
+        self,
+        max_bytes: int,
+        on_stored: Callable[[str, str, bytes, int, Mapping[str, str], bytes], object] = lambda *values: None,
+        on_dropped: Callable[[str], object] = lambda key: None,
+    ) -> None:
+        self._on_stored = on_stored
+        self.table: BoundedTable[str, _Entry] = BoundedTable(max_bytes, lambda key, _: on_dropped(key))
         """The responses by key."""
 
     def find(self, key: str, operation: str, fingerprint: bytes) -> WireResponse | None:
@@ -65,7 +73,12 @@ class IdempotencyCache:
     def store(self, key: str, operation: str, fingerprint: bytes, response: WireResponse) -> None:
         """Keep the response to a request if it is a success."""
         if response.status < 300:
-            headers = JSON_HEADERS if response.headers == JSON_HEADERS else response.headers
-            stored = attrs.evolve(response, headers=headers, content=compact(response.content))
-            size = len(key) + len(fingerprint) + len(stored.content)
-            self.table.put(key, _Entry(operation, fingerprint, stored), size)
+            self._on_stored(key, operation, fingerprint, response.status, response.headers, response.content)
+            self.restore(key, operation, fingerprint, response)
+
+    def restore(self, key: str, operation: str, fingerprint: bytes, response: WireResponse) -> None:
+        """Keep a response that was stored before."""
+        headers = JSON_HEADERS if response.headers == JSON_HEADERS else response.headers
+        stored = attrs.evolve(response, headers=headers, content=compact(response.content))
+        size = len(key) + len(fingerprint) + len(stored.content)
+        self.table.put(key, _Entry(operation, fingerprint, stored), size)

@@ -36,6 +36,10 @@ class ReorderBuffer:
         self.last_released = 0
         """Highest number that was released or skipped; jobs with lower numbers are too late."""
 
+    def resume_after(self, number: int) -> None:
+        """Start behind a number that an earlier server has released."""
+        self.last_released = number
+
     def put(self, number: int, job: Job) -> None:
         """Add the job of a number, which must be above :attr:`last_released`."""
         with self._lock:
@@ -113,6 +117,11 @@ class AcceptedRequest:
     fingerprint: bytes
     assigned_id: str
 
+    @property
+    def content_bytes(self) -> int:
+        """Memory of the contents."""
+        return len(self.key or "") + len(self.fingerprint) + len(self.assigned_id)
+
 
 NumberedRequests: TypeAlias = BoundedTable[tuple[str, int], AcceptedRequest]
 """Accepted requests of all counters, by owner of the counter and number."""
@@ -147,8 +156,8 @@ class Deduplicator:
 
     def accept(self, number: int, key: str | None, fingerprint: bytes, assigned_id: str) -> None:
         """Record a request under its number."""
-        size = len(key or "") + len(fingerprint) + len(assigned_id)
-        self._requests.put((self._owner, number), AcceptedRequest(key, fingerprint, assigned_id), size)
+        accepted = AcceptedRequest(key, fingerprint, assigned_id)
+        self._requests.put((self._owner, number), accepted, accepted.content_bytes)
 
     def create_conflict(self, number: int) -> HttpError:
         """Create the error for a number that another request used."""

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import Enum
+from time import perf_counter
+from typing import TypeVar
+
 from tinkerwire._server.bounded_table import BoundedTable
 from tinkerwire._server.engine import EngineError, LoraModel, ModelConfig, base_model
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.ordering.seq_ids import Deduplicator, SeqIdLog
 from tinkerwire._server.ordering.worker import Worker
 from tinkerwire._server.sessions.samplers import AdapterRef
+from tinkerwire._server.storage.atomic_files import pack_arrays, unpack_arrays
+from tinkerwire._server.storage.journal import Journal
 from tinkerwire._server.storage.runs import Run
+
+T = TypeVar("T")
 
 REMOVED_BYTES = 4 * 2**20
 """Maximum memory of the reasons for which models were removed; the newest are kept."""
+
+
+MAX_REPLAY_S = 1.0
+"""Computing time of the operations to replay after a restart, beyond which the model is recorded instead."""
+
+
+class Effect(Enum):
+    """The effect of an operation on the state of its model, which decides what the journal records."""
+
+    NONE = "none"
+    REPLAYED = "replayed"
+    """The operation changes the state, and has the same effect whenever it runs."""
+    RECORDED = "recorded"
+    """The operation changes the state and depends on more than the state."""
+    REMOVED = "removed"
+    """The operation removes the model."""
 
 
 class TrainedModel:
@@ -22,6 +47,7 @@ class TrainedModel:
         config: config of the base model.
         session_id: the session that the model belongs to.
         requests: detects resent operations.
+        journal: records the model.
         strict_sequence: reject operations that leave a gap in the seq_ids.
         gap_wait_s: seconds for which operations behind a gap wait.
     """
@@ -32,6 +58,7 @@ class TrainedModel:
         config: ModelConfig,
         session_id: str,
         requests: Deduplicator,
+        journal: Journal,
         *,
         strict_sequence: bool,
         gap_wait_s: float,
@@ -44,6 +71,10 @@ class TrainedModel:
         self.inflight_weights = AdapterRef()
         """Weights that all inflight samplers of this model share."""
         self._engine: LoraModel | None = None
+        self._journal = journal
+        self._is_recorded = False
+        self._executed_seq_id = 0
+        self._replay_s = 0.0
 
     @property
     def model_id(self) -> str:
@@ -65,6 +96,43 @@ class TrainedModel:
         """Create the engine's model: the first job of the worker."""
         self._engine = LoraModel(base_model(self.config.name), self.run.settings)
 
+    def restore(self, last_seq_id: int) -> None:
+        """Continue a model of the journal after the operation with a seq_id."""
+        self._is_recorded = True
+        self._executed_seq_id = last_seq_id
+        self.seq_ids.reorder_buffer.resume_after(last_seq_id)
+
+    def measure(self, work: Callable[[], T]) -> T:
+        """Do work that may be replayed after a restart, and return its result."""
+        start = perf_counter()
+        try:
+            return work()
+        finally:
+            self._replay_s += perf_counter() - start
+
+    def record(self, number: int, seq_id: int | None, effect: Effect) -> None:
+        """Record the effect of an executed operation, in the transaction of its result."""
+        self._executed_seq_id = max(self._executed_seq_id, seq_id or 0)
+        if effect is Effect.REMOVED:
+            self._journal.remove_model(self.model_id)
+            return
+        if effect is Effect.RECORDED or (effect is Effect.REPLAYED and self._replay_s > MAX_REPLAY_S):
+            self._journal.put_model(self.model_id, self.session_id, self._executed_seq_id, self._take_snapshot())
+            self._is_recorded = True
+            self._replay_s = 0.0
+            return
+        self._journal.set_last_seq_id(self.model_id, self._executed_seq_id)
+        if effect is Effect.REPLAYED:
+            self._journal.keep_operation(number)
+
+    def _take_snapshot(self) -> bytes | None:
+        if not self._journal.is_durable:
+            return None
+        try:
+            return pack_arrays(self.engine.snapshot_arrays())
+        except EngineError:
+            return None
+
     @property
     def engine(self) -> LoraModel:
         """The engine's model.
@@ -72,6 +140,12 @@ class TrainedModel:
         Raises:
             EngineError: the model could not be created.
         """
+        if self._engine is None and self._is_recorded:
+            snapshot = self._journal.read_snapshot(self.model_id)
+            if snapshot is not None:
+                self.build()
+                assert self._engine is not None
+                self._engine.restore_arrays(unpack_arrays(snapshot))
         if self._engine is None:
             raise EngineError(f"{self.model_id} could not be created; see the result of its create_model")
         return self._engine

@@ -50,7 +50,7 @@ class SamplingSession:
     samples: Deduplicator
     model_path: str | None = None
     weights: AdapterRef = attrs.field(factory=AdapterRef)
-    completions: CompletionLog = attrs.field(factory=CompletionLog)
+    completions: CompletionLog = attrs.Factory(lambda self: CompletionLog(self.sampler_id), takes_self=True)
     copy_count: int = 0
 
 

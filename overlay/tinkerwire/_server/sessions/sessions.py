@@ -12,11 +12,14 @@ import orjson
 from tinkerwire._server.bounded_table import BoundedTable
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.ordering.seq_ids import Deduplicator, NumberedRequests
+from tinkerwire._server.storage.journal import Journal
 
 EXPIRED_BYTES = 8 * 2**20
 """Maximum memory of expired sessions; the newest stay listed."""
 SESSION_BYTES = 2048
 ID_BYTES = 64
+RECORD_INTERVAL_S = 60.0
+"""Seconds for which the time of a session's last request may be missing from the journal."""
 JSON_TO_OBJECT_RATIO = 8
 """Memory of Python objects, relative to the size of their JSON."""
 
@@ -47,6 +50,11 @@ class ServerSession:
     """Request ids of create_custom_loss by custom_loss_seq_id."""
     number: int
     """Position among all sessions of the server, in order of creation."""
+    recorded_at: float
+    """Time of the last request in the journal."""
+
+
+_RECORDED = ("tags", "user_metadata", "sdk_version", "created_at", "display_name", "project_id", "finish_reason")
 
 
 class Sessions:
@@ -57,6 +65,7 @@ class Sessions:
         clock: seconds since the epoch.
         on_expired: receives each session that expires.
         requests: table of the accepted requests of all sessions.
+        journal: records the sessions.
     """
 
     def __init__(
@@ -65,7 +74,9 @@ class Sessions:
         clock: Callable[[], float],
         on_expired: Callable[[ServerSession], None],
         requests: NumberedRequests,
+        journal: Journal,
     ) -> None:
+        self._journal = journal
         self._ttl_s = ttl_s
         self._clock = clock
         self._on_expired = on_expired
@@ -80,25 +91,46 @@ class Sessions:
         user_metadata: Mapping[str, Any] | None,
         sdk_version: str,
         display_name: str | None = None,
+        project_id: str | None = None,
     ) -> ServerSession:
         """Create a session."""
         self.expire()
         now = self._clock()
-        session_id = f"s-{uuid.uuid4().hex}"
-        self._count += 1
+        fields = {
+            "tags": tags,
+            "user_metadata": dict(user_metadata or {}),
+            "sdk_version": sdk_version,
+            "created_at": now,
+            "display_name": display_name,
+            "project_id": project_id,
+        }
+        session = self._add(f"s-{uuid.uuid4().hex}", self._count + 1, fields, now)
+        self.record(session)
+        return session
+
+    def restore(self) -> None:
+        """Add the sessions of the journal."""
+        for row in self._journal.read_sessions():
+            self._add(*row)
+
+    def record(self, session: ServerSession) -> None:
+        """Record a session, new or changed."""
+        fields = {name: getattr(session, name) for name in _RECORDED}
+        session.recorded_at = session.last_request_at
+        self._journal.put_session(session.session_id, session.number, fields, session.last_request_at)
+
+    def _add(self, session_id: str, number: int, fields: Mapping[str, Any], last_request_at: float) -> ServerSession:
         session = ServerSession(
             session_id=session_id,
-            tags=tuple(tags),
-            user_metadata=dict(user_metadata or {}),
-            sdk_version=sdk_version,
-            created_at=now,
-            last_request_at=now,
-            display_name=display_name,
+            **{**fields, "tags": tuple(fields["tags"])},
+            last_request_at=last_request_at,
             model_requests=Deduplicator("model_seq_id", session_id, self._requests),
             sampler_requests=Deduplicator("sampling_session_seq_id", session_id, self._requests),
             loss_requests=Deduplicator("custom_loss_seq_id", session_id, self._requests),
-            number=self._count,
+            number=number,
+            recorded_at=last_request_at,
         )
+        self._count = max(self._count, number)
         self._active[session_id] = session
         return session
 
@@ -124,6 +156,9 @@ class Sessions:
         if session.expired:
             raise HttpError(410, f"session {session_id} expired without a heartbeat; create a new session")
         session.last_request_at = self._clock()
+        if session.last_request_at - session.recorded_at >= RECORD_INTERVAL_S:
+            session.recorded_at = session.last_request_at
+            self._journal.touch_session(session_id, session.last_request_at)
         return session
 
     def newest_first(self) -> list[ServerSession]:

@@ -62,6 +62,7 @@ class CheckpointRecord:
         public: whether the checkpoint is published.
         expires_at: expiry; None keeps the checkpoint.
         user_metadata: metadata of the user.
+        seq_id: seq_id of the operation that saved the checkpoint, if any.
     """
 
     key: CheckpointKey
@@ -71,6 +72,7 @@ class CheckpointRecord:
     public: bool = False
     expires_at: float | None = None
     user_metadata: dict[str, str] | None = None
+    seq_id: int | None = None
 
     def to_wire(self) -> Checkpoint:
         """Return the entry of listings."""
@@ -94,8 +96,9 @@ _FIELDS: Mapping[str, RecordCheck] = {
     "public": is_bool,
     "expires_at": optional(is_timestamp),
     "user_metadata": optional(is_metadata),
+    "seq_id": optional(is_int64),
 }
-_OPTIONAL = ("file", "public", "expires_at", "user_metadata")
+_OPTIONAL = ("file", "public", "expires_at", "user_metadata", "seq_id")
 
 
 class Checkpoints:
@@ -129,6 +132,7 @@ class Checkpoints:
         options: CheckpointOptions,
         *,
         overwrite: bool = False,
+        seq_id: int | None = None,
     ) -> CheckpointKey:
         """Write a checkpoint and return its key.
 
@@ -139,10 +143,14 @@ class Checkpoints:
             arrays: the arrays by name.
             options: options of the client.
             overwrite: replace a checkpoint with the same name.
+            seq_id: seq_id of the operation; the operation has one effect, also if it runs again after a restart.
 
         Raises:
             EngineError: the name is in use; no file has changed.
         """
+        saved_key = self._find_saved(run, kind, seq_id)
+        if saved_key is not None:
+            return saved_key
         key = self._reserve(run, kind, name, overwrite)
         path = self._record_path(key).with_suffix(".npz")
         if os.path.lexists(path):
@@ -158,6 +166,7 @@ class Checkpoints:
                 size_bytes=path.stat().st_size,
                 expires_at=None if options.ttl_s is None else now + options.ttl_s,
                 user_metadata=options.user_metadata,
+                seq_id=seq_id,
             )
             self._write_record(record)
             with self._lock:
@@ -246,6 +255,14 @@ class Checkpoints:
             changed = attrs.evolve(self.get(key), **changes)
             self._write_record(changed)
             self._records[key] = changed
+
+    def _find_saved(self, run: Run, kind: str, seq_id: int | None) -> CheckpointKey | None:
+        """Return the checkpoint that an operation has saved already, if any."""
+        if seq_id is None:
+            return None
+        with self._lock:
+            records = [record for record in self._records.values() if record.seq_id == seq_id]
+        return next((r.key for r in records if (r.key.run_id, r.key.kind) == (run.run_id, kind)), None)
 
     def _reserve(self, run: Run, kind: str, name: str | None, overwrite: bool) -> CheckpointKey:
         with self._lock:

@@ -1,0 +1,426 @@
+"""Tests of a server that ends without notice: the next one on its folder goes on where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.server_fixtures import Caller, Clock, ServerFactory, create_batch
+from tinkerwire._server.engine.sampler import Sampler
+from tinkerwire._server.sessions import models
+from tinkerwire._server.storage.database import StorageError
+from tinkerwire._server.storage.journal import Journal
+from tinkerwire.local import EmbeddedServer, RetentionPolicy
+
+ADAM = {"learning_rate": 0.01}
+SAMPLE = {"num_samples": 1, "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 4, "seed": 5}}
+Restart = Callable[..., Caller]
+
+
+@pytest.fixture
+def restart(serve: ServerFactory, tmp_path: Path) -> Iterator[Restart]:
+    """Return a function that ends the server as a kill would, and starts the next one on the folder."""
+    servers: list[EmbeddedServer] = []
+
+    def start(**settings: Any) -> Caller:
+        for server in servers:
+            journal = server._state.journal
+            with journal._lock:
+                journal._is_closed = True
+                journal._close_connection()
+            server._leave_folder()
+        call = serve(folder=tmp_path / "data", **{"long_poll_s": 10.0, **settings})
+        servers[:] = [call.server]
+        return call
+
+    yield start
+
+
+@pytest.fixture
+def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Block every sample until the test sets this event."""
+    opened = threading.Event()
+    plain = Sampler.sample
+
+    def sample(self: Sampler, *arguments: Any, **options: Any) -> Any:
+        assert opened.wait(20)
+        return plain(self, *arguments, **options)
+
+    monkeypatch.setattr(Sampler, "sample", sample)
+    yield opened
+    opened.set()
+
+
+def forward_backward(model_id: str, seq_id: int, tokens: list[int] | None = None) -> dict[str, Any]:
+    return {"model_id": model_id, "seq_id": seq_id, "forward_backward_input": create_batch(tokens or [1, 2, seq_id])}
+
+
+def optim_step(model_id: str, seq_id: int) -> dict[str, Any]:
+    return {"model_id": model_id, "seq_id": seq_id, "adam_params": ADAM}
+
+
+def train(call: Caller, model_id: str) -> None:
+    """Change the weights of a model over the newest wire version."""
+    call.result(call.post_protobuf(model_id).body["request_id"])
+    call.run("optim_step", {"model_id": model_id, "adam_params": ADAM})
+
+
+def read_state(call: Caller, model_id: str) -> dict[str, bytes]:
+    """Return the weights, the optimizer and the gradients of a model, after all of its operations."""
+    call.run("forward", {"model_id": model_id, "forward_input": create_batch()})
+    arrays = call.server._state.models.get(model_id).engine.snapshot_arrays()
+    return {name: value.tobytes() for name, value in arrays.items()}
+
+
+def row_counts(call: Caller) -> dict[str, int]:
+    """Return the number of rows of each table that has rows, settings apart."""
+    journal = call.server._state.journal
+    tables = ("sessions", "models", "samplers", "weights", "operations", "results", "accepted", "responses", "skipped")
+    with journal:
+        # The transaction brings the deferred statements.
+        journal.execute("DELETE FROM settings WHERE name = ''")
+    counts = {table: journal.query(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
+    return {table: count for table, count in counts.items() if count}
+
+
+@pytest.mark.parametrize("max_replay_s", [0.0, 1000.0], ids=["recorded", "replayed"])
+def test_training_with_restarts_is_equal_to_the_bit(
+    restart: Restart, serve: ServerFactory, monkeypatch: pytest.MonkeyPatch, max_replay_s: float
+) -> None:
+    """The server ends after each operation; gradients, optimizer and weights go on, also after a failed operation."""
+    monkeypatch.setattr(models, "MAX_REPLAY_S", max_replay_s)
+    states = []
+    for restarts in (False, True):
+        call = restart() if restarts else serve()
+        model_id = call.create_model(rank=8)
+        for seq_id in range(1, 9):
+            if restarts:
+                call = restart()
+            if seq_id % 3:
+                # The fifth one has a token outside of the vocabulary.
+                tokens = [1, 999] if seq_id == 5 else None
+                call.run("forward_backward", forward_backward(model_id, seq_id, tokens))
+            else:
+                call.run("optim_step", optim_step(model_id, seq_id))
+        states.append(read_state(restart() if restarts else call, model_id))
+    assert states[0] == states[1]
+    assert sum(name.startswith("grad.") for name in states[0]) > 0
+
+
+def test_accepted_operations_run_after_a_restart(restart: Restart, serve: ServerFactory) -> None:
+    """They were queued, and one was held behind a gap; all get their results under their request ids."""
+    call = restart()
+    model_id = call.create_model()
+    blocked = threading.Event()
+    call.server._state.models.get(model_id).worker.put(lambda: blocked.wait(20) and None)
+    step = call.submit("forward_backward", forward_backward(model_id, 1))
+    held = call.submit("optim_step", optim_step(model_id, 3))
+    call = restart()
+    blocked.set()
+    assert call.result(step)["metrics"]
+    second = call.submit("forward_backward", forward_backward(model_id, 2))
+    assert call.result(second)["metrics"]
+    assert call.result(held)["metrics"]["optimizer_step:max"] == 1.0
+    undisturbed = serve()
+    other = undisturbed.create_model()
+    for seq_id in (1, 2):
+        undisturbed.run("forward_backward", forward_backward(other, seq_id))
+    undisturbed.run("optim_step", optim_step(other, 3))
+    assert read_state(call, model_id) == read_state(undisturbed, other)
+
+
+def test_results_and_resent_requests_are_recognised_after_a_restart(restart: Restart) -> None:
+    call = restart()
+    session = {"tags": ["a"], "user_metadata": {"k": "v"}, "sdk_version": "1", "project_id": "p"}
+    session_id = call.post("create_session", session, key="first").body["session_id"]
+    model_id = call.create_model(session_id)
+    body = forward_backward(model_id, 1)
+    request_id = call.submit("forward_backward", body, key="batch")
+    result = call.result(request_id)
+    call = restart()
+    assert call.post("create_session", session, key="first").body["session_id"] == session_id
+    assert call.result(request_id) == result
+    assert call.submit("forward_backward", body, key="batch") == request_id
+    assert call.submit("forward_backward", body, key="another") == request_id
+    assert call.post("forward_backward", forward_backward(model_id, 1, [9, 9])).status == 409
+    assert call.create_model(session_id) == model_id
+    assert call("GET", f"sessions/{session_id}").body["training_run_ids"] == [model_id]
+    later = call.submit("optim_step", optim_step(model_id, 2))
+    assert later not in (request_id, model_id)
+    assert int(later.split("-")[-1]) > int(request_id.split("-")[-1])
+
+
+def test_samplers_keep_their_weights_and_samples(restart: Restart) -> None:
+    """Weights from a checkpoint, of a session of their own and inflight; the checkpoint is deleted meanwhile."""
+    call = restart(wire_version="0.38.0")
+    session_id = call.create_session()
+    model_id = call.create_model(session_id)
+    train(call, model_id)
+    path = call.run("save_weights_for_sampler", {"model_id": model_id, "path": "a"})["path"]
+    body = {"session_id": session_id, "sampling_session_seq_id": 7, "model_path": path}
+    sampler_ids = [call.post("create_sampling_session", body).body["sampling_session_id"], call.create_sampler()]
+    for number, kind in ((8, None), (9, "inflight")):
+        body = {"model_id": model_id, "sampling_session_seq_id": number, **({"kind": kind} if kind else {})}
+        train(call, model_id)
+        sampler_ids.append(call.run("save_weights_for_sampler", body)["sampling_session_id"])
+    samples = [call.run("asample", {**SAMPLE, "sampling_session_id": name, "seq_id": 1}) for name in sampler_ids]
+    assert len(set(samples)) == 4
+    assert call("DELETE", f"training_runs/{model_id}/checkpoints/sampler_weights/a").status == 204
+    call = restart(wire_version="0.38.0")
+    again = [call.run("asample", {**SAMPLE, "sampling_session_id": name, "seq_id": 2}) for name in sampler_ids]
+    assert again == samples
+    state = call.server._state
+    assert state.samplers.get(sampler_ids[3]).weights is state.models.get(model_id).inflight_weights
+    assert call("GET", f"samplers/{sampler_ids[0]}").body["model_path"] == path
+
+
+def test_pending_samples_are_drawn_and_listed_once(restart: Restart, sampling: threading.Event) -> None:
+    """The cursor of a client stays valid, so that it gets each completion once."""
+    call = restart(wire_version="0.38.0")
+    sampler_id = call.create_sampler()
+    sampling.set()
+    target = {"type": "sampling_session", "sampling_session_id": sampler_id, "cloned_sampler_id": 0}
+
+    def submit(seq_id: int) -> str:
+        return call.submit("asample", {**SAMPLE, "sampling_session_id": sampler_id, "seq_id": seq_id})
+
+    def completed(cursor: int, fetched: list[str]) -> tuple[list[str], int]:
+        poll = {"target": target, "prev_cursor": cursor, "retrieved_request_ids": fetched}
+        body = call.post("retrieve_futures", poll).body
+        return [sample["request_id"] for sample in body["completions"]], body["cursor"]
+
+    first = submit(0)
+    assert completed(0, []) == ([first], 1)
+    content = call.result(first)
+    sampling.clear()
+    pending = submit(1)
+    call = restart(wire_version="0.38.0")
+    assert submit(1) == pending
+    sampling.set()
+    request_ids, cursor = completed(1, [first])
+    assert request_ids == [pending]
+    assert call.result(pending) == content
+    assert call.result(first) == content
+    call = restart(wire_version="0.38.0")
+    last = submit(2)
+    call.result(last)
+    request_ids, cursor = completed(cursor, [first, pending])
+    assert request_ids == [last]
+
+
+def test_save_that_was_written_but_not_recorded_is_done_once(restart: Restart, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server ends between the file and the result; a later save under the name is still rejected."""
+    call = restart()
+    model_id = call.create_model()
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "add_result", _fail_to_write)
+        request_ids = [
+            call.submit("save_weights", {"model_id": model_id, "seq_id": 1, "path": "a"}),
+            call.submit("save_weights_for_sampler", {"model_id": model_id, "seq_id": 2}),
+        ]
+        assert call.server._state.models.get(model_id).worker.join(0.5) is False
+    assert len(call.server._state.checkpoints.newest_first()) == 1
+    call = restart()
+    paths = [call.result(request_id)["path"] for request_id in request_ids]
+    assert paths == [f"tinker://{model_id}/weights/a", f"tinker://{model_id}/sampler_weights/0001"]
+    assert call("GET", "checkpoints").body["checkpoints"].__len__() == 2
+    assert "already exists" in call.run("save_weights", {"model_id": model_id, "seq_id": 3, "path": "a"})["error"]
+
+
+def _fail_to_write(self: Journal, result: object) -> None:
+    self.has_failed = True
+    raise StorageError("no space")
+
+
+def test_rejected_seq_id_leaves_no_gap_after_a_restart(restart: Restart) -> None:
+    call = restart(gap_wait_s=600.0)
+    model_id = call.create_model()
+    assert call.post("save_weights", {"model_id": model_id, "seq_id": 1, "path": "a b"}).status == 422
+    call = restart(gap_wait_s=600.0)
+    assert call.run("optim_step", optim_step(model_id, 2))["metrics"]
+    assert "skipped" in row_counts(call)
+
+
+def test_unloaded_model_stays_unloaded(restart: Restart) -> None:
+    call = restart()
+    model_id = call.create_model()
+    call.train_step(model_id)
+    assert call.run("unload_model", {"model_id": model_id})["model_id"] == model_id
+    call = restart()
+    assert call.post("optim_step", optim_step(model_id, 9)).status == 404
+    assert not {"models", "operations"} & row_counts(call).keys()
+
+
+def test_copies_of_a_client_get_new_numbers(restart: Restart) -> None:
+    call = restart(wire_version="0.38.0")
+    sampler_id = call.create_sampler()
+    join = {"sampling_session_id": sampler_id}
+    assert call.post("join_sampling_session", join).body["client_counter"] == 1
+    call = restart(wire_version="0.38.0")
+    assert call.post("join_sampling_session", join).body["client_counter"] == 2
+
+
+def test_expired_session_leaves_no_rows(restart: Restart, clock: Clock) -> None:
+    """Also one that expired while no server was running."""
+    call = restart(clock=clock, wire_version="0.38.0")
+    for _ in range(2):
+        session_id = call.create_session()
+        model_id = call.create_model(session_id)
+        train(call, model_id)
+        call.run("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 1})
+        call.run("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 2, "kind": "inflight"})
+        assert {"models", "weights", "samplers", "operations"} <= row_counts(call).keys()
+        clock.now += 4000
+        call = restart(clock=clock, wire_version="0.38.0")
+        assert call.post("optim_step", optim_step(model_id, 9)).status in (404, 410)
+        call.create_session()
+        assert not {"models", "weights", "samplers", "operations", "results"} & row_counts(call).keys()
+        assert row_counts(call)["sessions"] == 1
+
+
+def test_dropped_results_and_requests_leave_no_rows(restart: Restart) -> None:
+    """The limits of memory are those of the disk."""
+    retention = RetentionPolicy(results=5, request_bytes=4000)
+    call = restart(retention=retention)
+    sampler_id = call.create_sampler()
+    for seq_id in range(30):
+        call.run("asample", {**SAMPLE, "sampling_session_id": sampler_id, "seq_id": seq_id}, key=f"key-{seq_id}")
+    counts = row_counts(call)
+    assert counts["results"] == 5
+    assert "operations" not in counts
+    assert counts["accepted"] <= 10
+    for number in range(30):
+        call.post("create_session", {"tags": [], "user_metadata": None, "sdk_version": "1"}, key=f"session-{number}")
+    assert 1 <= row_counts(call)["responses"] <= 10
+
+
+def test_full_disk_rejects_requests_until_there_is_space(restart: Restart, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rejected request leaves nothing; resent, it runs once, and earlier operations are unaffected."""
+    call = restart()
+    model_id = call.create_model()
+    call.run("forward_backward", forward_backward(model_id, 1))
+    fill_disk(call)
+    body = forward_backward(model_id, 2, [1] * 4000)
+    with monkeypatch.context() as patch:
+        for _ in range(3):
+            reply = call.post("forward_backward", body)
+            assert reply.status == 503
+            assert "the folder of this server cannot be written" in reply.body["detail"]
+            assert "x-should-retry" not in reply.headers
+            patch.setattr(Journal, "require_writable", lambda self: _fail_to_write(self, None))
+    request_id = call.submit("forward_backward", forward_backward(model_id, 2))
+    assert call.result(request_id)["metrics"]
+    assert call.run("optim_step", optim_step(model_id, 3))["metrics"]["optimizer_step:max"] == 1.0
+
+
+def fill_disk(call: Caller) -> None:
+    """Let the journal's file not grow any more."""
+    connection = call.server._state.journal._connection
+    assert connection is not None
+    connection.execute("PRAGMA max_page_count = 1")
+
+
+def test_result_that_cannot_be_written_is_computed_again(
+    restart: Restart, sampling: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client polls on, and gets the result once there is space."""
+    call = restart(long_poll_s=0.2)
+    sampler_id = call.create_sampler()
+    body = {**SAMPLE, "sampling_params": {"max_tokens": 500, "seed": 5}, "sampling_session_id": sampler_id}
+    request_id = call.submit("asample", {**body, "seq_id": 1})
+    fill_disk(call)
+    sampling.set()
+    statuses = []
+    while 200 not in statuses:
+        statuses.append(call.poll(request_id).status)
+    assert set(statuses) <= {200, 408, 503}
+    assert f"the result of {request_id} was not kept" in caplog.text
+    assert not call.server._state.journal.has_failed
+
+
+def test_failed_handler_leaves_nothing(restart: Restart, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an error that is not a rejection, the server reads its state again."""
+    call = restart()
+    model_id = call.create_model()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(call.server._state.requests), "put", lambda *_: 1 / 0)
+        assert call.post("optim_step", optim_step(model_id, 1)).status == 500
+    assert call.run("optim_step", optim_step(model_id, 1))["metrics"]["optimizer_step:max"] == 1.0
+
+
+def test_closed_server_is_resumed(restart: Restart, serve: ServerFactory, tmp_path: Path) -> None:
+    """Waiting clients are to retry if another server follows; otherwise pending operations fail for good."""
+    folder = tmp_path / "closed"
+    call = serve(folder=folder)
+    model_id = call.create_model()
+    blocked = threading.Event()
+    call.server._state.models.get(model_id).worker.put(lambda: blocked.wait(20) and None)
+    request_id = call.submit("optim_step", optim_step(model_id, 1))
+
+    async def poll_and_close(**options: bool) -> Any:
+        poll = asyncio.ensure_future(call.send("POST", "retrieve_future", {"request_id": request_id}))
+        await asyncio.sleep(0.1)
+        threading.Timer(0.1, blocked.set).start()
+        await asyncio.to_thread(call.server.close, **options)
+        return await poll
+
+    assert asyncio.run(poll_and_close(is_resumed=True)).status == 408
+    refused = call.poll(request_id)
+    assert (refused.status, refused.headers.get("x-should-retry")) == (503, None)
+    call = serve(folder=folder)
+    assert call.result(request_id)["metrics"]["optimizer_step:max"] == 1.0
+    blocked.clear()
+    call.server._state.models.get(model_id).worker.put(lambda: blocked.wait(20) and None)
+    request_id = call.submit("optim_step", optim_step(model_id, 2))
+    assert "the server was closed" in asyncio.run(poll_and_close()).body["error"]
+    assert call.poll(request_id).headers["x-should-retry"] == "false"
+    call = serve(folder=folder)
+    assert "the server was closed" in call.result(request_id)["error"]
+    assert call.run("optim_step", optim_step(model_id, 3))["metrics"]["optimizer_step:max"] == 2.0
+
+
+def test_operation_that_cannot_run_any_more_fails_with_the_reason(restart: Restart, tmp_path: Path) -> None:
+    """Its run was removed from the folder by hand."""
+    call = restart()
+    model_id = call.create_model()
+    blocked = threading.Event()
+    call.server._state.models.get(model_id).worker.put(lambda: blocked.wait(20) and None)
+    request_id = call.submit("optim_step", optim_step(model_id, 1))
+    (call.server._state.runs.folder_of(model_id) / "run.json").unlink()
+    call = restart()
+    blocked.set()
+    assert "cannot be resumed after the restart of the server: unknown model" in call.result(request_id)["error"]
+    assert "operations" not in row_counts(restart())
+
+
+def test_server_without_a_folder_records_nothing(serve: ServerFactory) -> None:
+    call = serve()
+    call.train_step(call.create_model())
+    assert not call.server.is_durable
+    assert not list(call.server.folder.glob("*.sqlite3"))
+
+
+def test_each_wire_version_has_its_own_journal(restart: Restart, tmp_path: Path) -> None:
+    """Bodies and results have the form of one version."""
+    model_id = restart(wire_version="0.16.1").create_model()
+    call = restart(wire_version="0.38.0")
+    assert call.post("optim_step", optim_step(model_id, 1)).status == 404
+    assert restart(wire_version="0.16.1").run("optim_step", optim_step(model_id, 1))["metrics"]
+
+
+def test_damaged_journal_is_an_error_at_the_start(restart: Restart, serve: ServerFactory, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "journal-0.16.1.sqlite3"
+    path.parent.mkdir()
+    path.write_bytes(b"x" * 5000)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"journal-0\.16\.1\.sqlite3 cannot be read"):
+            EmbeddedServer(folder=tmp_path / "data")
+    path.unlink()
+    restart().create_session()
+    sqlite3.connect(path).close()
