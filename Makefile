@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift bench bench-transports scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate drift bench bench-transports chaos scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -49,6 +49,9 @@ bench: $(READY)  ## measure CPU, time and memory against the official SDK, in on
 
 bench-transports: $(READY)  ## compare HTTP clients for Python
 	$(BIN)/python -m tests.rigs.bench.transports
+
+chaos: $(READY)  ## train and sample through network faults and kills of the server; CHAOS sets options
+	$(BIN)/python -m tests.rigs.chaos.run $(CHAOS)
 
 scale: $(READY)  ## run rollouts in many processes, in Ray and in a DataLoader; the first run downloads 1 GB
 	$(BIN)/python -m tests.rigs.scale.run

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -17,27 +19,25 @@ class ServerProcess:
     Args:
         folder: folder of the server.
         options: further options of the command.
-        port: port of the server; 0 selects a free one.
     """
 
-    def __init__(self, folder: str | Path, *options: str, port: int = 0) -> None:
-        self._command = [sys.executable, "-m", "tinkerwire", "serve", "--folder", str(folder), *options]
-        self._port = port
+    def __init__(self, folder: str | Path, *options: str) -> None:
+        port = str(_find_port())
+        self._command = [sys.executable, "-m", "tinkerwire", "serve", "--folder", str(folder), "--port", port, *options]
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
         """The URL, once the server has started."""
 
     def start(self) -> None:
         """Start the server and wait until it accepts requests."""
-        command = [*self._command, "--port", str(self._port)]
-        process = self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://\S+:(\d+)", line)
+        found = re.search(r"http://\S+", line)
         if found is None:
             self.stop()
             raise RuntimeError(f"the embedded server did not start: {line!r}")
-        self.url, self._port = found[0], int(found[1])
+        self.url = found[0]
 
     def kill(self) -> None:
         """End the server without notice."""
@@ -54,6 +54,17 @@ class ServerProcess:
             process.wait(30)
             if process.stdout:
                 process.stdout.close()
+
+
+def _find_port() -> int:
+    """Return a free port below those that systems give to outgoing connections.
+
+    A client that connects to a dead server could get such a port as its own, and keep the next server from it.
+    """
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @contextmanager
