@@ -165,9 +165,9 @@ def _check_journal(folder: Path, work: Work) -> list[str]:
 def main(arguments: list[str]) -> int:
     """Run all cases; return 1 if one of them had a problem."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--samples", type=int, default=500)
-    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--samples", type=int, default=600)
+    parser.add_argument("--kills", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--wire", action="append", choices=WIRES)
     parser.add_argument("--share", action="append", type=float)
