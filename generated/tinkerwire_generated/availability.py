@@ -271,6 +271,7 @@ FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
         "expected_tokens": ("0.6.0", None),
     },
     "Datum": {"model_input_spans": ("0.26.2", None), "loss_fn_input_spans": ("0.26.2", None)},
+    "AdamParams": {"weight_decay": ("0.7.0", None), "grad_clip_norm": ("0.7.0", None)},
     "DimuonParams": {"damping": ("0.29.1", "0.30.4"), "rank_lr_correction_exponent": ("0.29.1", "0.30.4")},
     "CreateModelRequest": {
         "session_id": ("0.3.0", None),
@@ -281,7 +282,6 @@ FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
     "ModelData": {"tokenizer_id": ("0.3.0", None)},
     "GetInfoResponse": {"optimizer_config": ("0.29.1", None)},
     "ForwardBackwardInput": {"loss_fn_config": ("0.3.0", None)},
-    "AdamParams": {"weight_decay": ("0.7.0", None), "grad_clip_norm": ("0.7.0", None)},
     "OptimStepRequest": {"optimizer_params": ("0.29.1", None), "seq_id": ("0.3.0", None)},
     "SaveWeightsRequest": {
         "seq_id": ("0.3.0", None),

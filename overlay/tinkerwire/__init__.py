@@ -1,5 +1,7 @@
 """Schema-first client for the Tinker API; code for the official SDK works with ``import tinkerwire as tinker``."""
 
+from typing import TYPE_CHECKING, Any
+
 from tinkerwire_base.errors import (
     APIConnectionError,
     APIError,
@@ -30,36 +32,7 @@ from tinkerwire_base.errors import (
     UnprocessableEntityError,
 )
 from tinkerwire_base.tensors import PrecisionWarning
-from tinkerwire_generated.models import (
-    AdamOptimizerConfig,
-    AdamParams,
-    Checkpoint,
-    CheckpointType,
-    Datum,
-    DimuonOptimizerConfig,
-    DimuonParams,
-    DmelChunk,
-    EncodedTextChunk,
-    ForwardBackwardOutput,
-    LoraConfig,
-    ModelID,
-    ModelInput,
-    ModelInputChunk,
-    OptimParams,
-    OptimStepRequest,
-    OptimStepResponse,
-    ParsedCheckpointTinkerPath,
-    PromptProvenanceSpan,
-    SampledProvenanceSpan,
-    SampledSequence,
-    SampleRequest,
-    SampleResponse,
-    SamplingParams,
-    StopReason,
-    TensorData,
-    TensorDtype,
-    TrainingRun,
-)
+from tinkerwire_generated import models
 
 from . import auth, types
 from ._connection.retry import RetryConfig
@@ -171,3 +144,47 @@ __all__ = [
     "gather",
     "types",
 ]
+
+if TYPE_CHECKING:
+    from tinkerwire_generated.models import (
+        AdamOptimizerConfig,
+        AdamParams,
+        Checkpoint,
+        CheckpointType,
+        Datum,
+        DimuonOptimizerConfig,
+        DimuonParams,
+        DmelChunk,
+        EncodedTextChunk,
+        ForwardBackwardOutput,
+        LoraConfig,
+        ModelID,
+        ModelInput,
+        ModelInputChunk,
+        OptimParams,
+        OptimStepRequest,
+        OptimStepResponse,
+        ParsedCheckpointTinkerPath,
+        PromptProvenanceSpan,
+        SampledProvenanceSpan,
+        SampledSequence,
+        SampleRequest,
+        SampleResponse,
+        SamplingParams,
+        StopReason,
+        TensorData,
+        TensorDtype,
+        TrainingRun,
+    )
+else:
+    # Creating a model takes longer than importing most modules, so that each is imported when it is used.
+    def __getattr__(name: str) -> Any:
+        """Return a type of the wire."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(models, name)
+        return value
+
+    def __dir__() -> list[str]:
+        """Return the names of the module, also those that are not imported yet."""
+        return sorted({*globals(), *__all__})

@@ -19,7 +19,7 @@ from tinkerwire_base.validators import (
     require_optional_text,
     validator_of,
 )
-from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse
+from tinkerwire_generated import models
 
 from ._checkpoints.access_token import validate_access_token
 from ._checkpoints.paths import validate_path
@@ -233,7 +233,7 @@ class ServiceClient(TrainingClientFactory):
         return RestClient(_connection=self._connection)
 
     def create_custom_loss(
-        self, fn: PerDatumLossFn, input_ranks: Mapping[str, CustomLossInputRank]
+        self, fn: PerDatumLossFn, input_ranks: Mapping[str, models.CustomLossInputRank]
     ) -> APIFuture[LossHandle]:
         """Create a custom loss for forward_backward_custom of the training clients of this session; requires torch.
 
@@ -305,15 +305,15 @@ class ServiceClient(TrainingClientFactory):
         """Return the URL of this session in the Tinker console; create the session if necessary."""
         return console_urls.session_page(self.session_id)
 
-    def get_server_capabilities(self) -> GetServerCapabilitiesResponse:
+    def get_server_capabilities(self) -> models.GetServerCapabilitiesResponse:
         """Return the models that the server supports."""
         return self._capabilities().result()
 
-    async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
+    async def get_server_capabilities_async(self) -> models.GetServerCapabilitiesResponse:
         """Await :meth:`get_server_capabilities`."""
         return await self._capabilities()
 
-    def _capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
+    def _capabilities(self) -> APIFuture[models.GetServerCapabilitiesResponse]:
         return self._connection.start(lambda: fetch_capabilities(self._connection))
 
     @property

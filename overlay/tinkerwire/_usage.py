@@ -8,7 +8,7 @@ from contextlib import suppress
 import attrs
 
 from tinkerwire_base.list_array import stored_length
-from tinkerwire_generated.models import Datum, ModelInput, SampleResponse
+from tinkerwire_generated import models
 
 from ._futures.logger import log
 
@@ -51,14 +51,14 @@ class UsageCounter:
         if self._parent is not None:
             self._parent.add(usage)
 
-    def add_batch(self, data: Iterable[Datum], *, backward: bool) -> None:
+    def add_batch(self, data: Iterable[models.Datum], *, backward: bool) -> None:
         """Count a batch; log an error while counting instead of losing the result."""
         try:
             self.add(usage_of_batch(data, backward=backward))
         except Exception as error:
             log.warning("usage: a batch could not be counted: %r", error)
 
-    def add_sample(self, prompt: ModelInput, response: SampleResponse) -> None:
+    def add_sample(self, prompt: models.ModelInput, response: models.SampleResponse) -> None:
         """Count a prompt and its samples; log an error while counting instead of losing the result."""
         try:
             self.add(usage_of_sample(prompt, response))
@@ -66,13 +66,13 @@ class UsageCounter:
             log.warning("usage: a sample could not be counted: %r", error)
 
 
-def usage_of_batch(data: Iterable[Datum], *, backward: bool) -> Usage:
+def usage_of_batch(data: Iterable[models.Datum], *, backward: bool) -> Usage:
     """Return the usage of a batch."""
     tokens = sum(known_length(datum.model_input) for datum in data)
     return Usage(trained_tokens=tokens) if backward else Usage(forward_tokens=tokens)
 
 
-def usage_of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
+def usage_of_sample(prompt: models.ModelInput, response: models.SampleResponse) -> Usage:
     """Return the usage of a prompt and its samples."""
     return Usage(
         prompt_tokens=known_length(prompt),
@@ -81,7 +81,7 @@ def usage_of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
     )
 
 
-def exact_length(prompt: ModelInput) -> int | None:
+def exact_length(prompt: models.ModelInput) -> int | None:
     """Return the number of tokens of a prompt; None if only the server knows the length of an image."""
     try:
         return int(prompt.length)
@@ -89,7 +89,7 @@ def exact_length(prompt: ModelInput) -> int | None:
         return None
 
 
-def known_length(prompt: ModelInput) -> int:
+def known_length(prompt: models.ModelInput) -> int:
     """Return the number of tokens of a prompt; an image counts with its expected length, or as 0 without one."""
     total = 0
     for chunk in prompt.chunks:

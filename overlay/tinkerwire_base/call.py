@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)
 class Operation:
     """One row of the contract's endpoint table."""
 
@@ -36,11 +37,20 @@ class Operation:
     """Template: ``/api/v1/sessions/{session_id}``."""
     multi_segment: tuple[str, ...] = ()
     """Path parameters whose slashes are not escaped."""
-    request: Any = None
-    """The model of the JSON body; None without a body."""
-    results: Mapping[int, Any]
-    """The type of the body by status; None for no content."""
+    get_request: Callable[[], Any] | None = None
+    get_results: Callable[[], Mapping[int, Any]]
     accept: tuple[str, ...] = (JSON,)
+
+    # Functions give the types, so that importing an endpoint creates no models.
+    @cached_property
+    def request(self) -> Any:
+        """Return the model of the JSON body; None without a body."""
+        return self.get_request() if self.get_request else None
+
+    @cached_property
+    def results(self) -> Mapping[int, Any]:
+        """Return the type of the body by status; None for no content."""
+        return self.get_results()
 
     def is_result(self, status: int) -> bool:
         """Return whether a response of ``status`` is a result: 408 is, if its type is among the results of 200."""

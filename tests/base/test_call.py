@@ -177,7 +177,7 @@ def test_archive_url_is_read_from_a_body_or_a_redirect() -> None:
 
 def test_undeclared_success_returns_json() -> None:
     """The result of a user's endpoint without declared results is the JSON value."""
-    call: Call[Any] = Call(Operation(name="x", tag="x", method="GET", path="/x", results={}))
+    call: Call[Any] = Call(Operation(name="x", tag="x", method="GET", path="/x", get_results=dict))
     assert call.parse(answer(200, {"a": 1}), CONVERTER) == {"a": 1}
     assert call.parse(answer(204), CONVERTER) is None
 

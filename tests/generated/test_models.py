@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import os
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import attrs
 import orjson
@@ -15,12 +14,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from support.generated_package import run_python
 from support.instances import PREFIX, Instances
 from tinkerwire._wire.contract_rules import contract_rules
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.conversion.versioning import is_marked_protobuf_only, project, union_document
 from tinkerwire_base.errors import DialectError
-from tinkerwire_codegen.contract.bundle import load
+from tinkerwire_codegen.contract.bundle import families_of_schemas, load
 from tinkerwire_generated import models
 from tinkerwire_generated.availability import (
     FIELD_VERSIONS,
@@ -31,7 +31,14 @@ from tinkerwire_generated.availability import (
     VALUE_VERSIONS,
 )
 
-CONTRACT = load(Path(__file__).parents[2] / "schema")
+SCHEMA = Path(__file__).parents[2] / "schema"
+CONTRACT = load(SCHEMA)
+FAMILIES = {
+    file.stem: ast.parse(file.read_text(encoding="utf-8"))
+    for file in sorted(Path(models.__file__).parent.glob("*.py"))
+    if file.stem != "__init__"
+}
+"""The source of each module of models, by family."""
 ERAS = ("0.4.1", "0.6.3", "0.16.1", "0.25.0", "0.38.0")
 EVERYTHING = Instances(union_document(CONTRACT))
 AT = {version: Instances(project(CONTRACT, version)) for version in ERAS}
@@ -108,16 +115,59 @@ def test_newest_version_is_tested() -> None:
 
 
 def test_names_equal_those_of_the_schemas() -> None:
-    """The module has exactly the schemas of the contract, and what it imports."""
-    source = ast.parse(inspect.getsource(models))
-    made = {node.name for node in source.body if isinstance(node, ast.ClassDef)}
-    made |= {node.target.id for node in source.body if isinstance(node, ast.AnnAssign) and hasattr(node.target, "id")}
-    assert made == CONTRACT["components"]["schemas"].keys()
+    """The modules of the families define exactly the schemas of their files, and the package has all of them."""
+    defined = {}
+    for family, source in FAMILIES.items():
+        defined |= {node.name: family for node in source.body if isinstance(node, ast.ClassDef)}
+        targets = [node.target for node in source.body if isinstance(node, ast.AnnAssign)]
+        defined |= {target.id: family for target in targets if isinstance(target, ast.Name)}
+    assert defined == families_of_schemas(SCHEMA)
+    assert sorted(models.__all__) == sorted(defined)
+    assert set(models.__all__) <= set(dir(models))
+
+
+def test_family_is_imported_with_its_first_name() -> None:
+    """The package imports a family when one of its names is read, together with the families that it refers to."""
+    program = """
+import sys
+from tinkerwire_generated import models
+def families():
+    return sorted(name.rpartition(".")[2] for name in sys.modules if name.startswith("tinkerwire_generated.models."))
+print(families(), "Datum" in vars(models))
+models.Datum, models.Cursor
+print(families(), "Datum" in vars(models))
+models.ForwardBackwardInput
+print(families())
+"""
+    assert run_python(program, SCHEMA).splitlines() == [
+        "[] False",
+        "['inputs', 'runs'] True",
+        "['inputs', 'optimizers', 'runs', 'training']",
+    ]
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    """A name that the contract does not have raises the error of any module."""
+    with pytest.raises(AttributeError, match=r"module 'tinkerwire_generated\.models' has no attribute 'Datums'"):
+        _ = models.Datums  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [name for name in models.__all__ if attrs.has(getattr(models, name))])
+def test_type_hints_of_every_model_resolve(name: str) -> None:
+    """``typing.get_type_hints`` resolves every field, also types of other families."""
+    assert get_type_hints(getattr(models, name))
+
+
+def test_pickles_of_a_single_module_load() -> None:
+    """A pickle that names the package as the module of a class gives the class of its family."""
+    text = pickle.dumps(models.AdamParams, protocol=0)
+    assert b"tinkerwire_generated.models.optimizers" in text
+    assert pickle.loads(text.replace(b".optimizers", b"")) is models.AdamParams
 
 
 def test_every_name_has_a_docstring_with_its_version() -> None:
     """Classes and aliases have a description and their wire versions; fields have a description."""
-    body = ast.parse(inspect.getsource(models)).body
+    body = [node for source in FAMILIES.values() for node in source.body]
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.ClassDef):
             text = ast.get_docstring(node) or ""

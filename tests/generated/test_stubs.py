@@ -108,7 +108,7 @@ def test_unset_query_parameters_are_omitted() -> None:
 
 def test_query_values_have_their_text_form() -> None:
     """Booleans are true and false, moments are ISO text."""
-    operation = Operation(name="x", tag="x", method="GET", path="/x", results={200: None})
+    operation = Operation(name="x", tag="x", method="GET", path="/x", get_results=lambda: {200: None})
     moment = datetime(2025, 1, 31, tzinfo=timezone.utc)
     call: Call[None] = Call(operation, query={"a": True, "b": False, "c": moment, "d": None})
     expected = (("a", "true"), ("b", "false"), ("c", "2025-01-31T00:00:00+00:00"))

@@ -83,8 +83,8 @@ def test_every_model_has_documentation() -> None:
     """Every model of the contract is read, with its fields."""
     models = [
         value
-        for value in vars(tinkerwire_generated.models).values()
-        if inspect.isclass(value) and issubclass(value, Model) and value.__module__ == "tinkerwire_generated.models"
+        for value in (getattr(tinkerwire_generated.models, name) for name in tinkerwire_generated.models.__all__)
+        if inspect.isclass(value) and issubclass(value, Model)
     ]
     assert len(models) > 150
     for model in models:

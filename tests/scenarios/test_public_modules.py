@@ -151,10 +151,12 @@ def test_tinkerwire_exports_exactly_its_names() -> None:
 
 def test_types_are_the_models_of_the_contract() -> None:
     """``tinkerwire.types`` has every generated model and TopkLogprobs, and nothing else of the overlay."""
-    models = {name for name in vars(tinkerwire_generated.models) if not name.startswith("_")}
-    names = {name for name in vars(types) if not name.startswith("_")}
-    assert names - models == {"TopkLogprobs"}
-    assert models <= names
+    models = set(tinkerwire_generated.models.__all__)
+    assert set(types.__all__) == models | {"TopkLogprobs"}
+    assert all(hasattr(types, name) for name in types.__all__)
+    names: dict[str, object] = {}
+    exec("from tinkerwire.types import *", names)
+    assert names.keys() - {"__builtins__"} == set(types.__all__) <= set(dir(types))
 
 
 def test_all_other_modules_are_private() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,14 @@ def load(folder: Path) -> dict[str, Any]:
     to them. Integers without bounds get those of 64 bits.
 
     Raises:
-        ValueError: a file is missing or not a mapping, a name is defined twice, or a $ref has no target.
+        ValueError: a family cannot be the name of a module, a file is missing or not a mapping, a name is defined
+            twice, or a $ref has no target.
     """
-    document = _read(folder / ROOT)
-    families = document.pop("x-families", [])
+    document, families = _read_families(folder)
     homes: dict[str, str] = {}
     paths: dict[str, Any] = {}
     components: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
-    for family in families:
-        file = folder / f"{family}.yaml"
-        content = _read(file)
+    for file, content in families.items():
         _merge(paths, content.get("paths", {}), "path", file, homes)
         for section, section_nodes in content.get("components", {}).items():
             if section not in components:
@@ -44,6 +43,20 @@ def load(folder: Path) -> dict[str, Any]:
     _rewrite(document, _add_int64_bounds)
     check_refs(document)
     return document
+
+
+def families_of_schemas(folder: Path) -> dict[str, str]:
+    """Return the family of each schema of the contract in ``folder``.
+
+    Raises:
+        ValueError: a family cannot be the name of a module, or a file is missing or not a mapping.
+    """
+    _, families = _read_families(folder)
+    return {
+        name: file.stem
+        for file, content in families.items()
+        for name in content.get("components", {}).get("schemas", {})
+    }
 
 
 def check_refs(document: dict[str, Any]) -> None:
@@ -79,6 +92,17 @@ def resolve_ref(document: dict[str, Any], target: str) -> Any:
             return None
         node = node[step]
     return node
+
+
+def _read_families(folder: Path) -> tuple[dict[str, Any], dict[Path, dict[str, Any]]]:
+    """Return the root of a contract, and the content of its families by file."""
+    document = _read(folder / ROOT)
+    names = document.pop("x-families", [])
+    for name in names:
+        if not name.isidentifier() or iskeyword(name):
+            raise ValueError(f"{ROOT}: x-families: {name!r} cannot be the name of a module; rename the family")
+    files = [folder / f"{name}.yaml" for name in names]
+    return document, {file: _read(file) for file in files}
 
 
 def _read(file: Path) -> dict[str, Any]:

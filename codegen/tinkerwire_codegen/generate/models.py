@@ -44,7 +44,7 @@ OPTIONS = [
 
 
 def generate_models(document: dict[str, Any], work: Path) -> str:
-    """Return the source of the module of all models, of all wire versions together."""
+    """Return the source of all models, of all wire versions together, as one module."""
     everything = _without_bounds(union_document(document))
     for name, schema in _schemas(everything).items():
         if "properties" not in schema:

@@ -12,11 +12,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ..contract.bundle import load
+from ..contract.bundle import families_of_schemas, load
 from ..contract.lint import check_contract
 from .availability import generate_availability
 from .constants import generate_constants
 from .endpoints import generate_endpoints
+from .model_families import split_models
 from .models import generate_models
 from .protobuf import DESCRIPTORS, generate_protobuf
 
@@ -60,8 +61,9 @@ def _build(document: dict[str, Any], schema: Path, work: Path) -> Path:
     package.mkdir(parents=True)
     _write(package / "__init__.py", '"""Models and endpoint stubs of the Tinker wire."""\n')
     _write(package / "py.typed", "")
-    models = generate_models(document, work)
-    _write(package / "models.py", f'"""Types of all wire versions."""\n\n{models}')
+    (package / "models").mkdir()
+    for name, text in split_models(generate_models(document, work), families_of_schemas(schema)).items():
+        _write(package / "models" / f"{name}.py", text)
     shutil.copytree(generate_endpoints(document, work), package / "api")
     _write(package / "availability.py", generate_availability(document))
     _write(package / "constants.py", generate_constants(document))
@@ -88,8 +90,9 @@ def _check_import(package: Path) -> None:
         [
             sys.executable,
             "-c",
-            f"import {PACKAGE}.operations, {PACKAGE}.availability, {PACKAGE}.constants; "
-            f"import {PACKAGE}.protobuf as protobuf; "
+            f"import {PACKAGE}.availability, {PACKAGE}.constants; from {PACKAGE} import models, operations, protobuf; "
+            "[getattr(models, name) for name in models.__all__]; "
+            "[(row.request, row.results) for row in operations.OPERATIONS.values()]; "
             "protobuf.message_class('Tensor')",
         ],
         check=False,

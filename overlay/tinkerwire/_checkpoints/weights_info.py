@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 
 from tinkerwire_base.errors import APIStatusError, TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import get_training_run
 from tinkerwire_generated.api.weights import weights_info
-from tinkerwire_generated.models import WeightsInfoRequest
 
 from .._connection.connection import Connection
 from .._connection.dialect_resolver import ENDPOINT_MISSING
@@ -48,7 +48,7 @@ async def fetch_weights_info(connection: Connection, path: str) -> WeightsInfo:
     """
     if (await connection.dialect()).may_have_operation("weights_info"):
         try:
-            info = await connection.call(weights_info(body=WeightsInfoRequest(tinker_path=path)), Traffic.REST)
+            info = await connection.call(weights_info(body=models.WeightsInfoRequest(tinker_path=path)), Traffic.REST)
         except APIStatusError as error:
             if error.status_code not in ENDPOINT_MISSING:
                 raise

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import RequestTimeoutError, TinkerError
-from tinkerwire_generated.models import UntypedAPIFuture
+from tinkerwire_generated import models
 
 from .._futures.build_request import BuildRequest
 from .._futures.deadline import deadline_error, is_deadline_passed, remaining_s
@@ -49,7 +49,7 @@ class BuildRecorder:
             except DeferredResult as deferred:
                 self._build.request_id = deferred.request_id
                 raise
-            if isinstance(result, UntypedAPIFuture):
+            if isinstance(result, models.UntypedAPIFuture):
                 self._build.request_id = result.request_id
             return result
 
@@ -92,6 +92,6 @@ class BuildRecorder:
             if not is_deadline_passed():
                 record.remove_build(self._build)
             raise
-        if not isinstance(result, UntypedAPIFuture):
+        if not isinstance(result, models.UntypedAPIFuture):
             record.remove_build(self._build)
         return result

@@ -11,7 +11,7 @@ import attrs
 
 from tinkerwire_base.call import Call, WireRequest, WireResponse, default_converter
 from tinkerwire_base.errors import APIResponseValidationError, APIStatusError
-from tinkerwire_generated.models import UntypedAPIFuture
+from tinkerwire_generated import models
 
 from .._wire import codec
 from .._wire.dialect import Dialect
@@ -63,7 +63,7 @@ class CallCodec:
         return read
 
     def submission_reader(
-        self, call: Call[UntypedAPIFuture], request: WireRequest
+        self, call: Call[models.UntypedAPIFuture], request: WireRequest
     ) -> Callable[[WireResponse], Submission]:
         """Return the reader of responses to an operation: a future, or the result if the server returns it at once."""
 

@@ -13,9 +13,9 @@ import attrs
 
 from tinkerwire_base.call import Call, WireRequest, WireResponse
 from tinkerwire_base.errors import APIResponseValidationError, TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.auth import auth_token
 from tinkerwire_generated.availability import NEWEST
-from tinkerwire_generated.models import AuthTokenRequest, ClientConfigResponse, UntypedAPIFuture
 
 from .._credentials.authorization import Authorization
 from .._credentials.secret import Secret, is_sendable
@@ -201,7 +201,7 @@ class Connection:
         request = self.codec.encode(call, await self.dialect())
         return await self.send(request, self.codec.reader(call, request), traffic, retry, timeout_s)
 
-    async def submit(self, call: Call[UntypedAPIFuture], traffic: Traffic) -> Submission:
+    async def submit(self, call: Call[models.UntypedAPIFuture], traffic: Traffic) -> Submission:
         """Send a call whose contract has a future; errors as for :meth:`call`."""
         request = self.codec.encode(call, await self.dialect())
         return await self.send(request, self.codec.submission_reader(call, request), traffic)
@@ -284,7 +284,7 @@ class Connection:
 
     async def _fetch_token(self) -> Secret:
         try:
-            response = await self.call(auth_token(body=AuthTokenRequest()), Traffic.SESSION)
+            response = await self.call(auth_token(body=models.AuthTokenRequest()), Traffic.SESSION)
             token = Secret(response.jwt)
             del response
         except APIResponseValidationError as error:
@@ -298,7 +298,9 @@ class Connection:
             )
         return token
 
-    async def _fetch_config(self, call: Call[ClientConfigResponse]) -> tuple[ClientConfigResponse, WireResponse]:
+    async def _fetch_config(
+        self, call: Call[models.ClientConfigResponse]
+    ) -> tuple[models.ClientConfigResponse, WireResponse]:
         request = self.codec.encode(call, Dialect.for_version(NEWEST))
         read = self.codec.reader(call, request)
         return await self.send(request, lambda response: (read(response), response), Traffic.SESSION)

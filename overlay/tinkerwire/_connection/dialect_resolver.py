@@ -12,9 +12,9 @@ import attrs
 from tinkerwire_base.call import Call, WireResponse
 from tinkerwire_base.conversion.converter import parse_json
 from tinkerwire_base.errors import APIStatusError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.auth import client_config
 from tinkerwire_generated.availability import NEWEST
-from tinkerwire_generated.models import ClientConfigRequest, ClientConfigResponse
 
 from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for
@@ -25,7 +25,9 @@ ENDPOINT_MISSING = (404, 405)
 """Statuses of servers that do not have an endpoint."""
 TRIAL_WAIT_S = 5.0
 """Time that a batch waits for another batch to find the encoding; then it is sent in the likely encoding."""
-FetchConfig: TypeAlias = Callable[[Call[ClientConfigResponse]], Awaitable[tuple[ClientConfigResponse, WireResponse]]]
+FetchConfig: TypeAlias = Callable[
+    [Call["models.ClientConfigResponse"]], Awaitable[tuple["models.ClientConfigResponse", WireResponse]]
+]
 """Function that sends client/config and returns its result together with the response."""
 
 
@@ -102,7 +104,7 @@ async def discover_dialect(fetch_config: FetchConfig, *, is_tinker: bool) -> Dia
         TinkerError: the request failed.
     """
     try:
-        config, response = await fetch_config(client_config(body=ClientConfigRequest(sdk_version=NEWEST)))
+        config, response = await fetch_config(client_config(body=models.ClientConfigRequest(sdk_version=NEWEST)))
     except APIStatusError as error:
         if error.status_code not in ENDPOINT_MISSING:
             raise

@@ -9,7 +9,7 @@ import attrs
 
 from tinkerwire_base.call import ResponseLimits, WireRequest, WireResponse
 from tinkerwire_base.errors import TinkerError
-from tinkerwire_generated.models import ClientConfigResponse
+from tinkerwire_generated import models
 from tinkerwire_generated.operations import OPERATIONS
 
 from .redaction import Redaction
@@ -54,14 +54,14 @@ class Authorization:
         self._credential = credential
         self._fetch_token = exchange
         self._tokens = RefreshingCredential(self._exchange, "the token")
-        self._config: ClientConfigResponse | None = None
+        self._config: models.ClientConfigResponse | None = None
 
-    def select_credential(self, request: WireRequest, config: ClientConfigResponse | None) -> Credential | None:
+    def select_credential(self, request: WireRequest, config: models.ClientConfigResponse | None) -> Credential | None:
         """Return the credential for a request, on a server with this client/config."""
         is_exchanged = self._is_exchanged(config) and request.path not in UNEXCHANGED_PATHS
         return self._tokens if is_exchanged else self._credential
 
-    async def token(self, config: ClientConfigResponse) -> Secret | None:
+    async def token(self, config: models.ClientConfigResponse) -> Secret | None:
         """Return the token that identifies the user; None for an API key or no credential.
 
         Raises:
@@ -99,7 +99,7 @@ class Authorization:
         if self._credential is not None:
             await self._credential.close()
 
-    def _is_exchanged(self, config: ClientConfigResponse | None) -> bool:
+    def _is_exchanged(self, config: models.ClientConfigResponse | None) -> bool:
         self._config = config
         return config is not None and config.pjwt_auth_enabled and self._credential is not None
 

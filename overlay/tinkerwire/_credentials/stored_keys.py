@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 
 from tinkerwire_base.errors import TinkerError
-from tinkerwire_generated.models import SelfApiKeyResponse
+from tinkerwire_generated import models
 
 from .._files import lock, replace_file
 from .credentials_file import VERSION, credentials_path, read_credentials_file, unusable
@@ -46,7 +46,7 @@ def list_keys() -> list[StoredKey]:
     return _parse_keys(read_credentials_file() or {})
 
 
-def add_key(secret: Secret, description: SelfApiKeyResponse) -> StoredKey:
+def add_key(secret: Secret, description: models.SelfApiKeyResponse) -> StoredKey:
     """Store a key with the description of a server, as the default; raise TinkerError if another key has its id."""
     new_id = str(description.key_id)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tinkerwire_base.call import default_converter
 from tinkerwire_base.reflection import fields_of
 from tinkerwire_base.validators import require_optional
-from tinkerwire_generated.models import ClientConfigResponse
+from tinkerwire_generated import models
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
@@ -78,12 +78,12 @@ def connect(
 def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
     version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
     if version:
-        names = {field.name for field in fields_of(ClientConfigResponse)}
+        names = {field.name for field in fields_of(models.ClientConfigResponse)}
         for name in client_config or {}:
             if name not in names:
                 raise ValueError(f"client_config: unknown flag {name!r}; expected one of {', '.join(sorted(names))}")
         return Dialect.for_version(
-            version, default_converter().structure(dict(client_config or {}), ClientConfigResponse)
+            version, default_converter().structure(dict(client_config or {}), models.ClientConfigResponse)
         )
     if client_config is not None:
         raise ValueError("client_config: without wire_version the server sends its own flags; pass both or neither")

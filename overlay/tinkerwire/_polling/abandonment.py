@@ -7,15 +7,9 @@ import asyncio
 from tinkerwire_base.call import WireResponse
 from tinkerwire_base.conversion.converter import parse_json
 from tinkerwire_base.errors import APIConnectionError, RequestFailedError, TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import cancel_future
 from tinkerwire_generated.api.training import unload_model
-from tinkerwire_generated.models import (
-    CancelFutureRequest,
-    CreateModelResponse,
-    LoadWeightsResponse,
-    UnloadModelRequest,
-    UntypedAPIFuture,
-)
 
 from .._connection.connection import Connection
 from .._connection.retry import SINGLE_ATTEMPT
@@ -126,7 +120,7 @@ class Abandoned:
                 build.model_id = str(value.get("model_id") or "")
 
     async def _cancel(self) -> bool:
-        call = cancel_future(body=CancelFutureRequest(request_id=self._build.request_id))
+        call = cancel_future(body=models.CancelFutureRequest(request_id=self._build.request_id))
         try:
             await self._connection.call(call, Traffic.TRAINING_FUTURES, retry=SINGLE_ATTEMPT, timeout_s=ABANDON_S)
         except TinkerError as error:
@@ -136,17 +130,17 @@ class Abandoned:
 
     async def _wait_for_model(self) -> None:
         build, connection = self._build, self._connection
-        pending: PendingResult[CreateModelResponse | LoadWeightsResponse] = PendingResult(
-            submission=UntypedAPIFuture(request_id=build.request_id),
+        pending: PendingResult[models.CreateModelResponse | models.LoadWeightsResponse] = PendingResult(
+            submission=models.UntypedAPIFuture(request_id=build.request_id),
             request_type=build.kind,
-            result_type=CreateModelResponse if build.kind == "CreateModel" else LoadWeightsResponse,
+            result_type=models.CreateModelResponse if build.kind == "CreateModel" else models.LoadWeightsResponse,
             traffic=Traffic.TRAINING_FUTURES,
         )
         created = await Poller(connection, pending, SINGLE_ATTEMPT).result()
         build.model_id = created.model_id or f"{build.body.get('session_id')}:train:{build.body.get('model_seq_id')}"
 
     async def _unload(self) -> None:
-        call = unload_model(body=UnloadModelRequest(model_id=self._build.model_id))
+        call = unload_model(body=models.UnloadModelRequest(model_id=self._build.model_id))
         request = self._connection.codec.encode(call, await self._connection.dialect())
         read = self._connection.codec.submission_reader(call, request)
         await self._connection.send(request, read, Traffic.TRAINING, SINGLE_ATTEMPT, ABANDON_S)

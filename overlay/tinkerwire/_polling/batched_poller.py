@@ -11,8 +11,8 @@ import time
 from collections import OrderedDict
 
 from tinkerwire_base.errors import BadRequestError, TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import retrieve_futures
-from tinkerwire_generated.models import FuturesRetrieveRequest, SamplingSessionFuturesTarget
 
 from .._connection.connection import Connection
 from .._connection.retry import SINGLE_ATTEMPT, RetryConfig
@@ -53,7 +53,7 @@ class BatchedPoller:
     ) -> None:
         self._connection = connection
         self._policy = policy
-        self._target = SamplingSessionFuturesTarget(
+        self._target = models.SamplingSessionFuturesTarget(
             sampling_session_id=sampling_session_id, cloned_sampler_id=copy_number
         )
         self._with_ids = with_ids
@@ -154,7 +154,7 @@ class BatchedPoller:
 
     async def _poll(self, long_poll_s: float | None, timeout_s: float) -> None:
         sent_at, fetched, cursor = time.monotonic(), sorted(self._fetched), self._cursor
-        body = FuturesRetrieveRequest(
+        body = models.FuturesRetrieveRequest(
             target=self._target, prev_cursor=cursor, timeout=long_poll_s, retrieved_request_ids=fetched
         )
         call = retrieve_futures(body=body)

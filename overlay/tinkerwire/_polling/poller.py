@@ -19,8 +19,8 @@ from tinkerwire_base.errors import (
     RequestTimeoutError,
     TinkerError,
 )
+from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import retrieve_future
-from tinkerwire_generated.models import FutureRetrieveRequest, UntypedAPIFuture
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
@@ -157,7 +157,7 @@ class Poller(Generic[T]):
             "x-tinker-request-iteration": str(iteration),
         }
         # Every poll has its own idempotency key: otherwise a server that honours keys would repeat its first "not yet".
-        body = FutureRetrieveRequest(request_id=self._pending.request_id)
+        body = models.FutureRetrieveRequest(request_id=self._pending.request_id)
         return self._connection.codec.encode(retrieve_future(body=body), dialect, headers)
 
     def _delay_unfinished(self, body: Any, sent_at: float) -> float:
@@ -234,7 +234,7 @@ async def fetch_result(connection: Connection, deferred: DeferredResult, traffic
         TinkerError: as for :meth:`Poller.result`.
     """
     pending: PendingResult[Any] = PendingResult(
-        submission=UntypedAPIFuture(request_id=deferred.request_id),
+        submission=models.UntypedAPIFuture(request_id=deferred.request_id),
         request_type=deferred.request_type,
         result_type=deferred.result_type,
         traffic=FUTURES_OF.get(traffic, traffic),

@@ -21,9 +21,9 @@ from tinkerwire_base.errors import (
     TinkerError,
     status_error,
 )
+from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import get_checkpoint_archive_url
 from tinkerwire_generated.availability import OPERATION_VERSIONS
-from tinkerwire_generated.models import CheckpointArchiveUrlResponse
 
 from .._connection.connection import Connection
 from .._transport.address import EMBEDDED
@@ -45,7 +45,7 @@ NOT_SO = 405
 
 async def fetch_archive_url(
     connection: Connection, training_run_id: str, checkpoint_id: str
-) -> CheckpointArchiveUrlResponse:
+) -> models.CheckpointArchiveUrlResponse:
     """Fetch the URL of an archive, and its expiry; wire versions before 0.36.0.
 
     Raises:
@@ -55,7 +55,7 @@ async def fetch_archive_url(
     request = connection.codec.encode(call, await connection.dialect())
     in_body = connection.codec.reader(call, request)
 
-    def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:
+    def read(answer: WireResponse) -> models.CheckpointArchiveUrlResponse:
         return (None if answer.status == 302 else in_body(answer)) or _moved_to(answer)
 
     try:
@@ -138,14 +138,14 @@ async def _download(url: str) -> bytes:
         ) from None
 
 
-def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:
+def _moved_to(answer: WireResponse) -> models.CheckpointArchiveUrlResponse:
     location = answer.headers.get("location")
     if not location:
         raise APIResponseValidationError(
             response_info(answer),
             message=f"get_checkpoint_archive_url: HTTP {answer.status}: the response must have a Location header",
         )
-    return CheckpointArchiveUrlResponse(url=location, expires=_expires(answer.headers.get("expires")))
+    return models.CheckpointArchiveUrlResponse(url=location, expires=_expires(answer.headers.get("expires")))
 
 
 def _expires(text: str | None) -> datetime:

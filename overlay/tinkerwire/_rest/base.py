@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 from typing_extensions import Self
 
 from tinkerwire_base.call import Call
-from tinkerwire_generated.models import GetServerCapabilitiesResponse
+from tinkerwire_generated import models
 
 from .._connection.capabilities import fetch_capabilities
 from .._connection.connection import Connection
@@ -75,11 +75,11 @@ class RestClientBase:
         if self._lifetime is not None:
             self._lifetime.close().result()
 
-    def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
+    def get_server_capabilities(self) -> APIFuture[models.GetServerCapabilitiesResponse]:
         """Return the models that the server supports."""
         return self._connection.start(lambda: fetch_capabilities(self._connection), "get_server_capabilities")
 
-    async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
+    async def get_server_capabilities_async(self) -> models.GetServerCapabilitiesResponse:
         """Await :meth:`get_server_capabilities`, and return its result."""
         return await self.get_server_capabilities()
 

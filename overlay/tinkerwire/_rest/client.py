@@ -7,27 +7,11 @@ from typing import Literal
 
 from tinkerwire_base.unset import UNSET, UnsetType
 from tinkerwire_base.validators import require_int, require_optional_text, validator_of
+from tinkerwire_generated import models
 from tinkerwire_generated.api import runs as runs_api
 from tinkerwire_generated.api.sampling import get_sampler
 from tinkerwire_generated.api.session import assign_session_project, get_session, list_sessions, search_sessions
 from tinkerwire_generated.api.weights import weights_info
-from tinkerwire_generated.models import (
-    AssignSessionProjectRequest,
-    CheckpointArchiveUrlResponse,
-    CheckpointsListResponse,
-    ExternalWeightsUrlsResponse,
-    GetSamplerResponse,
-    GetSessionResponse,
-    ListSessionsResponse,
-    SessionSearchRequest,
-    SessionSearchResponse,
-    SetCheckpointTtlRequest,
-    TrainingRun,
-    TrainingRunsResponse,
-    WeightsInfoRequest,
-    WeightsInfoResponse,
-    WhoamiResponse,
-)
 
 from .._checkpoints.access_token import validate_access_token
 from .._checkpoints.paths import parse_checkpoint_address, parse_checkpoint_kind, validate_path
@@ -56,7 +40,7 @@ class RestClient(AdminClient):
         >>> service.close().result()
     """
 
-    def whoami(self) -> APIFuture[WhoamiResponse]:
+    def whoami(self) -> APIFuture[models.WhoamiResponse]:
         """Return the user and the organization that the token names.
 
         Raises:
@@ -64,42 +48,42 @@ class RestClient(AdminClient):
         """
         return self._connection.start(lambda: read_identity(self._connection), "whoami")
 
-    async def whoami_async(self) -> WhoamiResponse:
+    async def whoami_async(self) -> models.WhoamiResponse:
         """Await :meth:`whoami`, and return its result."""
         return await self.whoami()
 
-    def get_training_run(self, training_run_id: str, access_scope: Scope = "owned") -> APIFuture[TrainingRun]:
+    def get_training_run(self, training_run_id: str, access_scope: Scope = "owned") -> APIFuture[models.TrainingRun]:
         """Return one training run; its id is the id of the model."""
         return self._start_call(runs_api.get_training_run(training_run_id, access_scope=_scope(access_scope)))
 
-    async def get_training_run_async(self, training_run_id: str, access_scope: Scope = "owned") -> TrainingRun:
+    async def get_training_run_async(self, training_run_id: str, access_scope: Scope = "owned") -> models.TrainingRun:
         """Await :meth:`get_training_run`, and return its result."""
         return await self.get_training_run(training_run_id, access_scope)
 
     def get_training_run_by_tinker_path(
         self, tinker_path: str, access_scope: Scope = "owned"
-    ) -> APIFuture[TrainingRun]:
+    ) -> APIFuture[models.TrainingRun]:
         """Return the training run of a checkpoint. Raises ValueError for a path without a run."""
         return self.get_training_run(parse_checkpoint_address(tinker_path).training_run_id, access_scope)
 
     async def get_training_run_by_tinker_path_async(
         self, tinker_path: str, access_scope: Scope = "owned"
-    ) -> TrainingRun:
+    ) -> models.TrainingRun:
         """Await :meth:`get_training_run_by_tinker_path`, and return its result."""
         return await self.get_training_run_by_tinker_path(tinker_path, access_scope)
 
-    def get_weights_info_by_tinker_path(self, tinker_path: str) -> APIFuture[WeightsInfoResponse]:
+    def get_weights_info_by_tinker_path(self, tinker_path: str) -> APIFuture[models.WeightsInfoResponse]:
         """Return the base model and the adapter of the weights at a path."""
         validate_path(tinker_path, name="tinker_path")
-        return self._start_call(weights_info(body=WeightsInfoRequest(tinker_path=tinker_path)))
+        return self._start_call(weights_info(body=models.WeightsInfoRequest(tinker_path=tinker_path)))
 
-    async def get_weights_info_by_tinker_path_async(self, tinker_path: str) -> WeightsInfoResponse:
+    async def get_weights_info_by_tinker_path_async(self, tinker_path: str) -> models.WeightsInfoResponse:
         """Await :meth:`get_weights_info_by_tinker_path`, and return its result."""
         return await self.get_weights_info_by_tinker_path(tinker_path)
 
     def list_training_runs(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
-    ) -> APIFuture[TrainingRunsResponse]:
+    ) -> APIFuture[models.TrainingRunsResponse]:
         """Return one page of training runs, newest first, with a cursor; ``project_id=None`` lists all projects."""
         require_optional_text("project_id", project_id)
         call = runs_api.list_training_runs(
@@ -111,23 +95,23 @@ class RestClient(AdminClient):
 
     async def list_training_runs_async(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
-    ) -> TrainingRunsResponse:
+    ) -> models.TrainingRunsResponse:
         """Await :meth:`list_training_runs`, and return its result."""
         return await self.list_training_runs(limit, offset, access_scope, project_id)
 
-    def list_checkpoints(self, training_run_id: str) -> APIFuture[CheckpointsListResponse]:
+    def list_checkpoints(self, training_run_id: str) -> APIFuture[models.CheckpointsListResponse]:
         """Return all checkpoints of one training run."""
         return self._start_call(runs_api.list_checkpoints(training_run_id))
 
-    async def list_checkpoints_async(self, training_run_id: str) -> CheckpointsListResponse:
+    async def list_checkpoints_async(self, training_run_id: str) -> models.CheckpointsListResponse:
         """Await :meth:`list_checkpoints`, and return its result."""
         return await self.list_checkpoints(training_run_id)
 
-    def list_user_checkpoints(self, limit: int = 100, offset: int = 0) -> APIFuture[CheckpointsListResponse]:
+    def list_user_checkpoints(self, limit: int = 100, offset: int = 0) -> APIFuture[models.CheckpointsListResponse]:
         """Return one page of the checkpoints of all runs, with a cursor."""
         return self._start_call(runs_api.list_user_checkpoints(**_page(limit, offset)))
 
-    async def list_user_checkpoints_async(self, limit: int = 100, offset: int = 0) -> CheckpointsListResponse:
+    async def list_user_checkpoints_async(self, limit: int = 100, offset: int = 0) -> models.CheckpointsListResponse:
         """Await :meth:`list_user_checkpoints`, and return its result."""
         return await self.list_user_checkpoints(limit, offset)
 
@@ -169,7 +153,7 @@ class RestClient(AdminClient):
     def set_checkpoint_ttl_from_tinker_path(self, tinker_path: str, ttl_seconds: int | None) -> APIFuture[None]:
         """Let a checkpoint expire in ``ttl_seconds``, or never (None). Raises ValueError for a path without a run."""
         path = parse_checkpoint_address(tinker_path)
-        body = SetCheckpointTtlRequest(ttl_seconds=ttl_seconds)
+        body = models.SetCheckpointTtlRequest(ttl_seconds=ttl_seconds)
         return self._start_call(runs_api.set_checkpoint_ttl(path.training_run_id, path.checkpoint_id, body=body))
 
     async def set_checkpoint_ttl_from_tinker_path_async(self, tinker_path: str, ttl_seconds: int | None) -> None:
@@ -178,22 +162,26 @@ class RestClient(AdminClient):
 
     def get_checkpoint_archive_url(
         self, training_run_id: str, checkpoint_id: str
-    ) -> APIFuture[CheckpointArchiveUrlResponse]:
+    ) -> APIFuture[models.CheckpointArchiveUrlResponse]:
         """Return the URL of the archive of a checkpoint, and its expiry; wire versions before 0.36.0."""
         return self._connection.start(lambda: fetch_archive_url(self._connection, training_run_id, checkpoint_id))
 
     async def get_checkpoint_archive_url_async(
         self, training_run_id: str, checkpoint_id: str
-    ) -> CheckpointArchiveUrlResponse:
+    ) -> models.CheckpointArchiveUrlResponse:
         """Await :meth:`get_checkpoint_archive_url`, and return its result."""
         return await self.get_checkpoint_archive_url(training_run_id, checkpoint_id)
 
-    def get_checkpoint_archive_url_from_tinker_path(self, tinker_path: str) -> APIFuture[CheckpointArchiveUrlResponse]:
+    def get_checkpoint_archive_url_from_tinker_path(
+        self, tinker_path: str
+    ) -> APIFuture[models.CheckpointArchiveUrlResponse]:
         """:meth:`get_checkpoint_archive_url` by path. Raises ValueError for a path without a run."""
         path = parse_checkpoint_address(tinker_path)
         return self.get_checkpoint_archive_url(path.training_run_id, path.checkpoint_id)
 
-    async def get_checkpoint_archive_url_from_tinker_path_async(self, tinker_path: str) -> CheckpointArchiveUrlResponse:
+    async def get_checkpoint_archive_url_from_tinker_path_async(
+        self, tinker_path: str
+    ) -> models.CheckpointArchiveUrlResponse:
         """Await :meth:`get_checkpoint_archive_url_from_tinker_path`, and return its result."""
         return await self.get_checkpoint_archive_url_from_tinker_path(tinker_path)
 
@@ -217,7 +205,7 @@ class RestClient(AdminClient):
         """Download as :meth:`download_checkpoint_archive_from_tinker_path`, and await it."""
         return await self.download_checkpoint_archive_from_tinker_path(tinker_path)
 
-    def get_external_weights_urls(self, tinker_path: str) -> APIFuture[ExternalWeightsUrlsResponse]:
+    def get_external_weights_urls(self, tinker_path: str) -> APIFuture[models.ExternalWeightsUrlsResponse]:
         """Return the URLs of the files of weights from save_weights_external; wire 0.28.1 and later.
 
         Raises:
@@ -231,7 +219,7 @@ class RestClient(AdminClient):
             )
         return self._start_call(runs_api.get_external_weights_urls(path.training_run_id, path.checkpoint_id))
 
-    async def get_external_weights_urls_async(self, tinker_path: str) -> ExternalWeightsUrlsResponse:
+    async def get_external_weights_urls_async(self, tinker_path: str) -> models.ExternalWeightsUrlsResponse:
         """Await :meth:`get_external_weights_urls`, and return its result."""
         return await self.get_external_weights_urls(tinker_path)
 
@@ -277,48 +265,48 @@ class RestClient(AdminClient):
             path, destination_project_id, ttl_seconds=ttl_seconds, weights_access_token=weights_access_token
         )
 
-    def get_session(self, session_id: str, access_scope: Scope = "owned") -> APIFuture[GetSessionResponse]:
+    def get_session(self, session_id: str, access_scope: Scope = "owned") -> APIFuture[models.GetSessionResponse]:
         """Return the training runs and samplers of a session."""
         return self._start_call(get_session(session_id, access_scope=_scope(access_scope)))
 
-    async def get_session_async(self, session_id: str, access_scope: Scope = "owned") -> GetSessionResponse:
+    async def get_session_async(self, session_id: str, access_scope: Scope = "owned") -> models.GetSessionResponse:
         """Await :meth:`get_session`, and return its result."""
         return await self.get_session(session_id, access_scope)
 
     def list_sessions(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
-    ) -> APIFuture[ListSessionsResponse]:
+    ) -> APIFuture[models.ListSessionsResponse]:
         """Return one page of session ids."""
         return self._start_call(list_sessions(**_page(limit, offset), access_scope=_scope(access_scope)))
 
     async def list_sessions_async(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
-    ) -> ListSessionsResponse:
+    ) -> models.ListSessionsResponse:
         """Await :meth:`list_sessions`, and return its result."""
         return await self.list_sessions(limit, offset, access_scope)
 
-    def get_sampler(self, sampler_id: str) -> APIFuture[GetSamplerResponse]:
+    def get_sampler(self, sampler_id: str) -> APIFuture[models.GetSamplerResponse]:
         """Return the weights of a sampling session."""
         return self._start_call(get_sampler(sampler_id))
 
-    async def get_sampler_async(self, sampler_id: str) -> GetSamplerResponse:
+    async def get_sampler_async(self, sampler_id: str) -> models.GetSamplerResponse:
         """Await :meth:`get_sampler`, and return its result."""
         return await self.get_sampler(sampler_id)
 
-    def search_sessions(self, request: SessionSearchRequest) -> APIFuture[SessionSearchResponse]:
+    def search_sessions(self, request: models.SessionSearchRequest) -> APIFuture[models.SessionSearchResponse]:
         """Return one page of the sessions that match, with the cursor of the next page; wire 0.36.0 and later."""
-        if not isinstance(request, SessionSearchRequest):
+        if not isinstance(request, models.SessionSearchRequest):
             raise TypeError(f"request: expected a SessionSearchRequest, got {type(request).__name__}")
         return self._start_call(search_sessions(body=request))
 
-    async def search_sessions_async(self, request: SessionSearchRequest) -> SessionSearchResponse:
+    async def search_sessions_async(self, request: models.SessionSearchRequest) -> models.SessionSearchResponse:
         """Await :meth:`search_sessions`, and return its result."""
         return await self.search_sessions(request)
 
     def assign_session_project(self, session_id: str, project_id: str) -> APIFuture[None]:
         """Move a session to a project; wire 0.22.7 and later."""
         return self._start_call(
-            assign_session_project(session_id, body=AssignSessionProjectRequest(project_id=project_id))
+            assign_session_project(session_id, body=models.AssignSessionProjectRequest(project_id=project_id))
         )
 
     async def assign_session_project_async(self, session_id: str, project_id: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinkerwire_base.errors import TinkerError
-from tinkerwire_generated.models import WhoamiResponse
+from tinkerwire_generated import models
 
 from .._connection.connection import Connection
 
@@ -14,7 +14,7 @@ class UnknownIdentityError(TinkerError, RuntimeError):
     """The client has no token, which alone identifies the user."""
 
 
-async def read_identity(connection: Connection) -> WhoamiResponse:
+async def read_identity(connection: Connection) -> models.WhoamiResponse:
     """Return the user and the organization that the token names.
 
     Raises:
@@ -30,4 +30,4 @@ async def read_identity(connection: Connection) -> WhoamiResponse:
     user, organization = token.claim("sub"), token.claim("org_id")
     if not user or not organization:
         raise TinkerError("whoami: the token of this server does not identify its user (sub or org_id is missing)")
-    return WhoamiResponse(user_urn=user, org_urn=ORGANIZATION + organization, email=token.claim("email") or None)
+    return models.WhoamiResponse(user_urn=user, org_urn=ORGANIZATION + organization, email=token.claim("email") or None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tinkerwire_generated import models
 from tinkerwire_generated.api.weights import copy_weights
 from tinkerwire_generated.availability import PARAMETER_VERSIONS
-from tinkerwire_generated.models import CopyWeightsRequest
 
 from .._connection.connection import Connection
 from .._session.session import Session
@@ -34,10 +34,10 @@ async def copy_weights_to_project(
     if dialect.may_have(PARAMETER_VERSIONS["copy_weights"][TOKEN_HEADER]):
         if not project_id:
             raise ValueError("copy_weights: the destination project is missing; give its id, or set TINKER_PROJECT_ID")
-        body = CopyWeightsRequest(source_path=path, destination_project_id=project_id, ttl_seconds=ttl_seconds)
+        body = models.CopyWeightsRequest(source_path=path, destination_project_id=project_id, ttl_seconds=ttl_seconds)
         headers = {TOKEN_HEADER.lower(): token} if token else {}
     else:
-        body = CopyWeightsRequest(
+        body = models.CopyWeightsRequest(
             source_path=path,
             session_id=await session.id() if session else None,
             model_seq_id=session.next_model_seq_id() if session else None,

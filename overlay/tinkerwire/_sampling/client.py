@@ -9,16 +9,8 @@ from typing_extensions import Self
 
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_base.validators import require_bool, require_optional_text
+from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
-from tinkerwire_generated.models import (
-    CreateSamplingSessionRequest,
-    ModelInput,
-    SampleRequest,
-    SampleResponse,
-    SamplingParams,
-    SaveWeightsForSamplerResponseInternal,
-    TensorData,
-)
 
 from .._checkpoints.paths import reject_path_kind
 from .._checkpoints.weights_info import find_base_model
@@ -92,7 +84,7 @@ class SamplingClient(CopyableSampler):
         cls,
         session: Session,
         model: APIFuture[str],
-        save: Callable[[], Awaitable[SaveWeightsForSamplerResponseInternal]],
+        save: Callable[[], Awaitable[models.SaveWeightsForSamplerResponseInternal]],
         retry_config: RetryConfig | None,
         *,
         record_stability_info: bool = False,
@@ -143,18 +135,18 @@ class SamplingClient(CopyableSampler):
 
     def sample(
         self,
-        prompt: ModelInput,
+        prompt: models.ModelInput,
         num_samples: int,
-        sampling_params: SamplingParams,
+        sampling_params: models.SamplingParams,
         include_prompt_logprobs: bool = False,
         topk_prompt_logprobs: int = 0,
         topk_sample_logprobs: int = 0,
-        target_prompt_logprobs: TensorData | None = None,
+        target_prompt_logprobs: models.TensorData | None = None,
         prompt_alt_tokens_k: int = 0,
         prompt_logprobs_last_n: int | None = None,
         *,
         timeout: float | None = None,
-    ) -> APIFuture[SampleResponse]:
+    ) -> APIFuture[models.SampleResponse]:
         """Sample continuations of a prompt.
 
         Args:
@@ -208,18 +200,18 @@ class SamplingClient(CopyableSampler):
 
     async def sample_async(
         self,
-        prompt: ModelInput,
+        prompt: models.ModelInput,
         num_samples: int,
-        sampling_params: SamplingParams,
+        sampling_params: models.SamplingParams,
         include_prompt_logprobs: bool = False,
         topk_prompt_logprobs: int = 0,
         topk_sample_logprobs: int = 0,
-        target_prompt_logprobs: TensorData | None = None,
+        target_prompt_logprobs: models.TensorData | None = None,
         prompt_alt_tokens_k: int = 0,
         prompt_logprobs_last_n: int | None = None,
         *,
         timeout: float | None = None,
-    ) -> SampleResponse:
+    ) -> models.SampleResponse:
         """Sample, and return the response; arguments and errors as for :meth:`sample`."""
         return await self.sample(
             prompt,
@@ -235,7 +227,7 @@ class SamplingClient(CopyableSampler):
         )
 
     def compute_logprobs(
-        self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None
+        self, prompt: models.ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None
     ) -> APIFuture[list[float | None]]:
         """Compute the logprob of each prompt token, given the tokens before it.
 
@@ -256,7 +248,7 @@ class SamplingClient(CopyableSampler):
         request = build_sample_request(
             prompt,
             1,
-            SamplingParams(max_tokens=1),
+            models.SamplingParams(max_tokens=1),
             prompt_logprobs=True,
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
@@ -264,7 +256,7 @@ class SamplingClient(CopyableSampler):
         return self._start(lambda: self._logprobs(request), "Sample", deadline)
 
     async def compute_logprobs_async(
-        self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None
+        self, prompt: models.ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None
     ) -> list[float | None]:
         """Compute the logprobs, and return them; arguments and errors as for :meth:`compute_logprobs`."""
         return await self.compute_logprobs(prompt, prompt_logprobs_last_n, timeout=timeout)
@@ -296,7 +288,7 @@ class SamplingClient(CopyableSampler):
         return self._start(fetch, "get_sampler")
 
     async def _open(self, model_path: str | None, base_model: str | None) -> str:
-        request = CreateSamplingSessionRequest(
+        request = models.CreateSamplingSessionRequest(
             session_id=await self._session.id(),
             sampling_session_seq_id=self._session.next_sampling_session_seq_id(),
             base_model=base_model,
@@ -308,13 +300,13 @@ class SamplingClient(CopyableSampler):
             self._base_model_name = find_base_model(self._connection, model_path)
         return created.sampling_session_id
 
-    async def _sample(self, request: SampleRequest, max_tokens: int | None) -> SampleResponse:
+    async def _sample(self, request: models.SampleRequest, max_tokens: int | None) -> models.SampleResponse:
         sampling_session_id = await self._creation.watch()
         context_length = self._context_length()
         if context_length is not None:
             check_context_length(request.prompt, max_tokens, context_length)
         return await self._runner.sample(request, sampling_session_id)
 
-    async def _logprobs(self, request: SampleRequest) -> list[float | None]:
+    async def _logprobs(self, request: models.SampleRequest) -> list[float | None]:
         # The user did not request the one sampled token: only the prompt must fit.
         return require_prompt_logprobs(request, await self._sample(request, None))

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from tinkerwire_base.call import default_converter
-from tinkerwire_generated.models import ClientConfigResponse
+from tinkerwire_generated import models
 
 from .._connection.retry import RetryConfig
 from .._transport.address import is_embedded, resolve_base_url
@@ -88,7 +88,7 @@ class SamplerHandle:
                 raise ValueError(f"its version must be {HANDLE_VERSION}, got {version!r}")
             dialect = state["dialect"]
             dialect["protobuf_operations"] = frozenset(dialect["protobuf_operations"])
-            dialect["config"] = default_converter().structure(dialect["config"], ClientConfigResponse)
+            dialect["config"] = default_converter().structure(dialect["config"], models.ClientConfigResponse)
             state |= {"dialect": Dialect(**dialect), "retry": RetryConfig(**state["retry"])}
             state["headers"] = _require_text_headers(state.get("headers", {}))
             state["omitted_headers"] = tuple(_require_text_headers(dict.fromkeys(state.get("omitted_headers", ()), "")))

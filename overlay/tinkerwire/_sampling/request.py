@@ -8,7 +8,7 @@ from typing_extensions import Unpack
 
 from tinkerwire_base.errors import ContextLengthError, ResponseInfo
 from tinkerwire_base.validators import require_int
-from tinkerwire_generated.models import EncodedTextChunk, ModelInput, SampleRequest, SamplingParams, TensorData
+from tinkerwire_generated import models
 
 from .._usage import exact_length
 
@@ -21,15 +21,18 @@ class SampleOptions(TypedDict, total=False):
     prompt_logprobs: bool
     topk_prompt_logprobs: int
     topk_sample_logprobs: int
-    target_prompt_logprobs: TensorData | None
+    target_prompt_logprobs: models.TensorData | None
     prompt_alt_tokens_k: int
     prompt_logprobs_last_n: int | None
     record_stability_info: bool | None
 
 
 def build_sample_request(
-    prompt: ModelInput, num_samples: int, sampling_params: SamplingParams, **options: Unpack[SampleOptions]
-) -> SampleRequest:
+    prompt: models.ModelInput,
+    num_samples: int,
+    sampling_params: models.SamplingParams,
+    **options: Unpack[SampleOptions],
+) -> models.SampleRequest:
     """Validate the arguments of SamplingClient.sample, and return the request.
 
     Raises:
@@ -38,16 +41,16 @@ def build_sample_request(
     require_int("num_samples", num_samples)
     if num_samples < 1:
         raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-    if not isinstance(sampling_params, SamplingParams):
+    if not isinstance(sampling_params, models.SamplingParams):
         raise TypeError(f"sampling_params: expected SamplingParams, got {type(sampling_params).__name__}")
     _validate_prompt(prompt)
-    request = SampleRequest(num_samples=num_samples, prompt=prompt, sampling_params=sampling_params, **options)
+    request = models.SampleRequest(num_samples=num_samples, prompt=prompt, sampling_params=sampling_params, **options)
     _validate_options(request)
     return request
 
 
-def _validate_prompt(prompt: ModelInput) -> None:
-    if not isinstance(prompt, ModelInput):
+def _validate_prompt(prompt: models.ModelInput) -> None:
+    if not isinstance(prompt, models.ModelInput):
         raise TypeError(
             f"prompt: expected a ModelInput, got {type(prompt).__name__}; ModelInput.from_ints converts token ids"
         )
@@ -55,7 +58,7 @@ def _validate_prompt(prompt: ModelInput) -> None:
         raise ValueError("prompt must have at least one token, got no chunks")
 
 
-def _validate_options(request: SampleRequest) -> None:
+def _validate_options(request: models.SampleRequest) -> None:
     for name in ("topk_prompt_logprobs", "topk_sample_logprobs", "prompt_alt_tokens_k"):
         if getattr(request, name) < 0:
             raise ValueError(f"{name} must be at least 0, got {getattr(request, name)}")
@@ -79,7 +82,7 @@ def _validate_last_n(last_n: int, tokens: int | None, *, with_prompt_logprobs: b
         )
 
 
-def _validate_targets(targets: TensorData, tokens: int | None) -> None:
+def _validate_targets(targets: models.TensorData, tokens: int | None) -> None:
     shape = targets.to_numpy().shape
     if targets.dtype != "int64" or len(shape) != 2:
         raise ValueError(
@@ -92,7 +95,7 @@ def _validate_targets(targets: TensorData, tokens: int | None) -> None:
         )
 
 
-def check_context_length(prompt: ModelInput, max_tokens: int | None, context_length: int) -> None:
+def check_context_length(prompt: models.ModelInput, max_tokens: int | None, context_length: int) -> None:
     """Refuse a prompt that does not fit into the context together with ``max_tokens`` more tokens.
 
     A prompt with an image or another chunk that is not text is not checked: only the server knows its length.
@@ -100,7 +103,7 @@ def check_context_length(prompt: ModelInput, max_tokens: int | None, context_len
     Raises:
         ContextLengthError: the two exceed the context.
     """
-    if not all(isinstance(chunk, EncodedTextChunk) for chunk in prompt.chunks):
+    if not all(isinstance(chunk, models.EncodedTextChunk) for chunk in prompt.chunks):
         return
     prompt_tokens, requested_tokens = prompt.length, max(max_tokens or 0, 0)
     if prompt_tokens + requested_tokens <= context_length:

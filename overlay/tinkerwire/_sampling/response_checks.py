@@ -6,12 +6,12 @@ import attrs
 
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
 from tinkerwire_base.list_array import stored_length
-from tinkerwire_generated.models import SampleRequest, SampleResponse
+from tinkerwire_generated import models
 
 from .._usage import exact_length
 
 
-def align_prompt_logprobs(request: SampleRequest, response: SampleResponse) -> SampleResponse:
+def align_prompt_logprobs(request: models.SampleRequest, response: models.SampleResponse) -> models.SampleResponse:
     """Check a response, and return it with one prompt logprob per token: some servers omit the None of the first.
 
     Raises:
@@ -29,7 +29,7 @@ def align_prompt_logprobs(request: SampleRequest, response: SampleResponse) -> S
     return attrs.evolve(response, prompt_logprobs=[None, *(response.prompt_logprobs or ())])
 
 
-def missing_fields(request: SampleRequest, response: SampleResponse) -> list[str]:
+def missing_fields(request: models.SampleRequest, response: models.SampleResponse) -> list[str]:
     """Return the names of requested fields that the response lacks."""
     first = response.sequences[0] if response.sequences else None
     fields = (
@@ -41,7 +41,7 @@ def missing_fields(request: SampleRequest, response: SampleResponse) -> list[str
     return [name for name, is_requested, value in fields if is_requested and value is None]
 
 
-def require_prompt_logprobs(request: SampleRequest, response: SampleResponse) -> list[float | None]:
+def require_prompt_logprobs(request: models.SampleRequest, response: models.SampleResponse) -> list[float | None]:
     """Return the prompt logprobs, one per token.
 
     Raises:
@@ -59,7 +59,7 @@ def invalid_response(message: str) -> APIResponseValidationError:
     return APIResponseValidationError(ResponseInfo(status_code=200), message=message)
 
 
-def _check_lengths(request: SampleRequest, response: SampleResponse) -> None:
+def _check_lengths(request: models.SampleRequest, response: models.SampleResponse) -> None:
     """Check every list whose length the request or the tokens determine."""
     _check_sequences(request, response)
     tokens = exact_length(request.prompt)
@@ -82,7 +82,7 @@ def _check_lengths(request: SampleRequest, response: SampleResponse) -> None:
             raise invalid_response(f"target_prompt_logprobs: expected shape {expected}, got {targets.shape}")
 
 
-def _check_sequences(request: SampleRequest, response: SampleResponse) -> None:
+def _check_sequences(request: models.SampleRequest, response: models.SampleResponse) -> None:
     expected, count = request.num_samples, len(response.sequences)
     # A request for prompt logprobs samples one token only because the wire requires at least one.
     is_for_prompt_only = request.prompt_logprobs and request.sampling_params.max_tokens == 1 and not count
@@ -98,7 +98,7 @@ def _check_sequences(request: SampleRequest, response: SampleResponse) -> None:
                 )
 
 
-def _check_alternatives(request: SampleRequest, response: SampleResponse, tokens: int | None) -> None:
+def _check_alternatives(request: models.SampleRequest, response: models.SampleResponse, tokens: int | None) -> None:
     k, alternatives = request.prompt_alt_tokens_k, response.prompt_alt_tokens
     if not k:
         return

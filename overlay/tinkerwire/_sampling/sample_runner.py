@@ -7,8 +7,8 @@ import asyncio
 import attrs
 
 from tinkerwire_base.errors import APIStatusError, TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling import asample
-from tinkerwire_generated.models import SampleRequest, SampleResponse
 
 from .._connection.retry import RetryConfig
 from .._connection.retry_rules import Decision, Loop, error_types, find_rule
@@ -43,7 +43,7 @@ class SampleRunner:
         self._batched_poller: BatchedPoller | None = None
         self._is_poller_chosen = False
 
-    async def sample(self, request: SampleRequest, sampling_session_id: str) -> SampleResponse:
+    async def sample(self, request: models.SampleRequest, sampling_session_id: str) -> models.SampleResponse:
         """Sample, and resample if the server lost the result; resampling has no side effects.
 
         Raises:
@@ -71,7 +71,9 @@ class SampleRunner:
                     self._connection.throttled_log.warn("missing", text, missing)
                 return align_prompt_logprobs(request, response)
 
-    async def _submit(self, request: SampleRequest, sampling_session_id: str, seq_id: int) -> SampleResponse:
+    async def _submit(
+        self, request: models.SampleRequest, sampling_session_id: str, seq_id: int
+    ) -> models.SampleResponse:
         """Run one sample; every resend after a push-back has the same seq_id and the same idempotency key."""
         codec, encoded = self._connection.codec, None
         dialect = await self._connection.dialect()
@@ -109,11 +111,11 @@ class SampleRunner:
                     del call, encoded
                     return await self._result(submission)
 
-    async def _result(self, submission: Submission) -> SampleResponse:
+    async def _result(self, submission: Submission) -> models.SampleResponse:
         pending = PendingResult(
             submission=submission,
             request_type="Sample",
-            result_type=SampleResponse,
+            result_type=models.SampleResponse,
             traffic=Traffic.SAMPLING_FUTURES,
             is_repeatable=True,
         )
@@ -161,7 +163,7 @@ class SampleRunner:
         )
 
 
-def _with_sequence_ids(response: SampleResponse, sequence_ids: list[str] | None) -> SampleResponse:
+def _with_sequence_ids(response: models.SampleResponse, sequence_ids: list[str] | None) -> models.SampleResponse:
     """Return the response with the sequence ids of its submission, if the server sent any."""
     if not sequence_ids:
         return response

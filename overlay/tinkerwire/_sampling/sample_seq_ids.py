@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tinkerwire_base.errors import APIStatusError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling import join_sampling_session
 from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
-from tinkerwire_generated.models import JoinSamplingSessionRequest
 
 from .._connection.connection import Connection
 from .._connection.dialect_resolver import ENDPOINT_MISSING
@@ -49,7 +49,7 @@ async def join_session(connection: Connection, sampling_session_id: str) -> int:
     """Return the number of a new copy: from the server if it numbers copies, otherwise random in 1..1e9."""
     dialect = await connection.dialect()
     if dialect.config.sample_join_sampling_session and dialect.may_have_operation("join_sampling_session"):
-        body = JoinSamplingSessionRequest(sampling_session_id=sampling_session_id)
+        body = models.JoinSamplingSessionRequest(sampling_session_id=sampling_session_id)
         try:
             return (await connection.call(join_sampling_session(body=body), Traffic.SESSION)).client_counter
         except APIStatusError as error:

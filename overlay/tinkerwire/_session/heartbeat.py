@@ -9,8 +9,8 @@ from contextlib import suppress
 import attrs
 
 from tinkerwire_base.errors import SessionExpiredError, TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.session import session_heartbeat
-from tinkerwire_generated.models import SessionHeartbeatRequest
 
 from .._connection.connection import Connection
 from .._connection.retry import SINGLE_ATTEMPT
@@ -85,7 +85,7 @@ class Heartbeat:
     async def _supports_heartbeats(self) -> bool:
         """Return whether the server has the endpoint: it then rejects the method GET."""
         connection = self._connection
-        call = session_heartbeat(body=SessionHeartbeatRequest(session_id=""))
+        call = session_heartbeat(body=models.SessionHeartbeatRequest(session_id=""))
         request = attrs.evolve(connection.codec.encode(call, await connection.dialect()), method="GET", content=None)
         try:
             response = await connection.exchange(request, Traffic.SESSION, PROBE_TIMEOUT_S)
@@ -96,7 +96,7 @@ class Heartbeat:
     async def _send(self) -> None:
         if self._state.is_expired:
             return
-        call = session_heartbeat(body=SessionHeartbeatRequest(session_id=self._session_id))
+        call = session_heartbeat(body=models.SessionHeartbeatRequest(session_id=self._session_id))
         self._rejection = None
         try:
             await self._connection.call(call, Traffic.SESSION, retry=SINGLE_ATTEMPT, timeout_s=HEARTBEAT_TIMEOUT_S)

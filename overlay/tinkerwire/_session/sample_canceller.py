@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 from tinkerwire_base.errors import TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.auth import client_dynamic_config
 from tinkerwire_generated.api.futures import cancel_future
-from tinkerwire_generated.models import CancelFutureRequest, ClientConfigRequest
 
 from .._connection.connection import Connection
 from .._connection.retry import SINGLE_ATTEMPT
@@ -63,7 +63,7 @@ class SampleCanceller:
                 dialect.may_have_operation("client_dynamic_config") and dialect.may_have_operation("cancel_future")
             ):
                 return 0
-            call = client_dynamic_config(body=ClientConfigRequest(sdk_version=dialect.max_version))
+            call = client_dynamic_config(body=models.ClientConfigRequest(sdk_version=dialect.max_version))
             config = await self._connection.call(
                 call, Traffic.SESSION, retry=SINGLE_ATTEMPT, timeout_s=CANCEL_TIMEOUT_S
             )
@@ -73,7 +73,7 @@ class SampleCanceller:
         return max(1, config.sample_cancel_max_batch_size) if config.sample_cancel_enabled else 0
 
     async def _cancel(self, request_id: str) -> None:
-        call = cancel_future(body=CancelFutureRequest(request_id=request_id))
+        call = cancel_future(body=models.CancelFutureRequest(request_id=request_id))
         try:
             await self._connection.call(
                 call, Traffic.SAMPLING_FUTURES, retry=SINGLE_ATTEMPT, timeout_s=CANCEL_TIMEOUT_S

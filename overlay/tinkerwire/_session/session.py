@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from tinkerwire_base.errors import APIStatusError, TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.session import create_session, finish_session
-from tinkerwire_generated.models import CreateSessionRequest, FinishSessionRequest, SessionFinishReason
 
 from .._connection.connection import Connection
 from .._connection.dialect_resolver import ENDPOINT_MISSING
@@ -114,7 +114,7 @@ class Session:
     async def _finish(self, session_id: str, status: FinishStatus, detail: str | None) -> None:
         if not (await self.connection.dialect()).may_have_operation("finish_session"):
             return
-        body = FinishSessionRequest(reason=SessionFinishReason(type=status), detail=detail)
+        body = models.FinishSessionRequest(reason=models.SessionFinishReason(type=status), detail=detail)
         call = finish_session(session_id, body=body)
         try:
             sending = self.connection.call(call, Traffic.SESSION, retry=SINGLE_ATTEMPT, timeout_s=FINISH_TIMEOUT_S)
@@ -126,7 +126,7 @@ class Session:
 
     async def _create(self) -> str:
         dialect = await self.connection.dialect()
-        body = CreateSessionRequest(
+        body = models.CreateSessionRequest(
             tags=_read_tags(),
             user_metadata=self._user_metadata,
             sdk_version=dialect.max_version,

@@ -20,16 +20,8 @@ import attrs
 import orjson
 
 from tinkerwire_base.errors import ClientClosedError, TinkerError
+from tinkerwire_generated import models
 from tinkerwire_generated.api.telemetry import telemetry
-from tinkerwire_generated.models import (
-    GenericEvent,
-    SessionEndEvent,
-    SessionStartEvent,
-    Severity,
-    TelemetryEvent,
-    TelemetrySendRequest,
-    UnhandledExceptionEvent,
-)
 
 from .._connection.connection import Connection
 from .._connection.retry import SINGLE_ATTEMPT
@@ -77,7 +69,7 @@ class Telemetry:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._queue: deque[TelemetryEvent] = deque()
+        self._queue: deque[models.TelemetryEvent] = deque()
         # No lock: a signal handler may log while it interrupts a thread that logs.
         self._numbers = itertools.count()
         self._is_over = False
@@ -86,7 +78,9 @@ class Telemetry:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def log(self, event_name: str, event_data: Mapping[str, Any] | None = None, severity: Severity = "INFO") -> bool:
+    def log(
+        self, event_name: str, event_data: Mapping[str, Any] | None = None, severity: models.Severity = "INFO"
+    ) -> bool:
         """Log an event; never raises.
 
         Returns:
@@ -96,20 +90,22 @@ class Telemetry:
         try:
             content = orjson.dumps(dict(event_data or {}))
             return len(content) <= MAX_DATA_BYTES and self._add(
-                GenericEvent(**self._common_fields(severity), event_name=event_name, event_data=orjson.loads(content))
+                models.GenericEvent(
+                    **self._common_fields(severity), event_name=event_name, event_data=orjson.loads(content)
+                )
             )
         except (TypeError, ValueError):
             return False
 
-    def log_exception(self, exception: BaseException, severity: Severity = "ERROR") -> bool:
+    def log_exception(self, exception: BaseException, severity: models.Severity = "ERROR") -> bool:
         """Log an exception by class, call and location, without its text; see :meth:`log`."""
         try:
             if exception_report.is_user_error(exception):
                 data = exception_report.error_fields(exception)
                 fields = self._common_fields("WARNING")
-                return self._add(GenericEvent(**fields, event_name="user_error", event_data=data))
+                return self._add(models.GenericEvent(**fields, event_name="user_error", event_data=data))
             return self._add(
-                UnhandledExceptionEvent(
+                models.UnhandledExceptionEvent(
                     **self._common_fields(severity),
                     error_type=type(exception).__name__,
                     error_message=exception_report.summary(exception),
@@ -130,7 +126,7 @@ class Telemetry:
         """Start to send events, once the session is created."""
         self._session_id = session_id
         self._started = datetime.now(timezone.utc)
-        self._add(SessionStartEvent(**self._common_fields("INFO")))
+        self._add(models.SessionStartEvent(**self._common_fields("INFO")))
         self._task = create_detached_task(self._send_loop())
 
     async def close(self) -> None:
@@ -139,7 +135,7 @@ class Telemetry:
             self._is_over = True
             return
         duration = _duration(datetime.now(timezone.utc) - self._started)
-        self._add(SessionEndEvent(**self._common_fields("INFO"), duration=duration))
+        self._add(models.SessionEndEvent(**self._common_fields("INFO"), duration=duration))
         self._is_over = True
         self._wake.set()
         await asyncio.wait([self._task], timeout=DRAIN_S)
@@ -148,7 +144,7 @@ class Telemetry:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _common_fields(self, severity: Severity) -> dict[str, Any]:
+    def _common_fields(self, severity: models.Severity) -> dict[str, Any]:
         """Return the fields that all events have. The number of a dropped event is missing, so that drops show."""
         return {
             "event_id": str(uuid.uuid4()),
@@ -157,7 +153,7 @@ class Telemetry:
             "timestamp": datetime.now(timezone.utc),
         }
 
-    def _add(self, event: TelemetryEvent) -> bool:
+    def _add(self, event: models.TelemetryEvent) -> bool:
         if self._is_over or len(self._queue) >= MAX_QUEUED_EVENTS:
             return False
         self._queue.append(event)
@@ -186,7 +182,7 @@ class Telemetry:
             return
         self._wake.clear()
 
-    async def _send(self, batch: list[TelemetryEvent]) -> None:
+    async def _send(self, batch: list[models.TelemetryEvent]) -> None:
         """Send events, or drop them.
 
         Raises:
@@ -196,7 +192,7 @@ class Telemetry:
 
         dialect = await self._connection.dialect()
         knows_process = dialect.may_have_field("TelemetrySendRequest", "process_uuid")
-        request = TelemetrySendRequest(
+        request = models.TelemetrySendRequest(
             events=[self._without_secrets(event) for event in batch],
             platform=platform.system(),
             sdk_version=dialect.max_version,
@@ -220,8 +216,8 @@ class Telemetry:
                 await asyncio.sleep(rule.delay_s or 0.0)
         log.debug("telemetry: %d events were dropped", len(batch))
 
-    def _without_secrets(self, event: TelemetryEvent) -> TelemetryEvent:
-        if isinstance(event, GenericEvent):
+    def _without_secrets(self, event: models.TelemetryEvent) -> models.TelemetryEvent:
+        if isinstance(event, models.GenericEvent):
             return attrs.evolve(event, event_data=self._connection.redact(event.event_data))
         return event
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from tinkerwire_base.call import Call
-from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, UntypedAPIFuture
+from tinkerwire_generated import models
 
 from .._connection.connection import Connection
 from .._futures.operation_record import current_operation
@@ -21,7 +21,7 @@ from .result_merging import check_all_or_none, check_outputs, merge_results
 from .result_polling import PollTasks, poll_training_result
 from .submitter import OperationSubmitter
 
-ChunkRequestBuilder = Callable[[str, int, ForwardBackwardInput], Call[UntypedAPIFuture]]
+ChunkRequestBuilder = Callable[[str, int, "models.ForwardBackwardInput"], Call["models.UntypedAPIFuture"]]
 """Builds the request of a chunk from the model's id, the chunk's seq_id and the chunk."""
 CALL_NAMES: Mapping[str, str] = {"Forward": "forward", "ForwardBackward": "forward_backward"}
 """The contract's call for each kind of operation on a batch."""
@@ -59,14 +59,14 @@ class BatchSubmitter:
         model_id: str,
         kind: str,
         build: ChunkRequestBuilder,
-        batch: ForwardBackwardInput,
-        polls: PollTasks[ForwardBackwardOutput],
-    ) -> list[list[Datum]]:
+        batch: models.ForwardBackwardInput,
+        polls: PollTasks[models.ForwardBackwardOutput],
+    ) -> list[list[models.Datum]]:
         """Send a batch and add the polls of its chunks to ``polls``; return the chunks. Only while holding the turn."""
         name, around = CALL_NAMES[kind], size_around(model_id, batch)
         dialect, remaining = None, batch.data
-        planned: list[list[Datum]] = []
-        chunks: list[list[Datum]] = []
+        planned: list[list[models.Datum]] = []
+        chunks: list[list[models.Datum]] = []
         first = 0
         while remaining:
             current_dialect = await self._connection.dialect()
@@ -80,12 +80,14 @@ class BatchSubmitter:
             chunks.append(chunk)
             part = attrs.evolve(batch, data=chunk)
 
-            def build_chunk(model_id: str, seq_id: int, part: ForwardBackwardInput = part) -> Call[UntypedAPIFuture]:
+            def build_chunk(
+                model_id: str, seq_id: int, part: models.ForwardBackwardInput = part
+            ) -> Call[models.UntypedAPIFuture]:
                 return build(model_id, seq_id, part)
 
             def poll(
-                submission: Submission, chunk: list[Datum] = chunk, first: int = first
-            ) -> Coroutine[Any, Any, ForwardBackwardOutput]:
+                submission: Submission, chunk: list[models.Datum] = chunk, first: int = first
+            ) -> Coroutine[Any, Any, models.ForwardBackwardOutput]:
                 return self._poll_chunk(submission, kind, chunk, first)
 
             polls.append(await self._submitter.start(model_id, build_chunk, poll))
@@ -93,8 +95,8 @@ class BatchSubmitter:
         return chunks
 
     def merge(
-        self, chunks: Sequence[Sequence[Datum]], results: Sequence[ForwardBackwardOutput]
-    ) -> ForwardBackwardOutput:
+        self, chunks: Sequence[Sequence[models.Datum]], results: Sequence[models.ForwardBackwardOutput]
+    ) -> models.ForwardBackwardOutput:
         """Merge the results of a batch's chunks.
 
         Raises:
@@ -104,10 +106,10 @@ class BatchSubmitter:
         return merge_results(results, [len(chunk) for chunk in chunks], self._warnings.warn)
 
     async def _poll_chunk(
-        self, submission: Submission, kind: str, chunk: list[Datum], first: int
-    ) -> ForwardBackwardOutput:
+        self, submission: Submission, kind: str, chunk: list[models.Datum], first: int
+    ) -> models.ForwardBackwardOutput:
         output = await poll_training_result(
-            self._connection, submission, kind, ForwardBackwardOutput, self._warnings, NO_METRICS
+            self._connection, submission, kind, models.ForwardBackwardOutput, self._warnings, NO_METRICS
         )
         check_outputs(chunk, first, output)
         if kind == "Forward" and not output.loss_fn_outputs:

@@ -18,7 +18,7 @@ from tinkerwire_base.errors import (
     SessionExpiredError,
     TinkerError,
 )
-from tinkerwire_generated.models import UntypedAPIFuture
+from tinkerwire_generated import models
 
 from .._connection.connection import Connection
 from .._connection.replacement import Replacement
@@ -75,7 +75,7 @@ class BodyForms:
     def __init__(
         self,
         connection: Connection,
-        call: Call[UntypedAPIFuture],
+        call: Call[models.UntypedAPIFuture],
         dialect: Dialect,
         create_reader: Callable[[WireRequest], ResponseReader],
     ) -> None:

@@ -8,20 +8,9 @@ from typing import TypeVar
 
 from tinkerwire_base.call import Call
 from tinkerwire_base.validators import require_optional_metadata, require_optional_text, require_text, validator_of
+from tinkerwire_generated import models
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
 from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS
-from tinkerwire_generated.models import (
-    LoadWeightsResponse,
-    SamplingClientKind,
-    SaveWeightsExternalRequest,
-    SaveWeightsExternalResponse,
-    SaveWeightsForSamplerRequest,
-    SaveWeightsForSamplerResponse,
-    SaveWeightsForSamplerResponseInternal,
-    SaveWeightsRequest,
-    SaveWeightsResponse,
-    UntypedAPIFuture,
-)
 
 from .._checkpoints.access_token import validate_access_token
 from .._checkpoints.paths import reject_path_kind
@@ -51,7 +40,7 @@ class CheckpointMixin:
         ttl_seconds: int | None = None,
         overwrite: bool = False,
         user_metadata: Mapping[str, str] | None = None,
-    ) -> APIFuture[SaveWeightsResponse]:
+    ) -> APIFuture[models.SaveWeightsResponse]:
         """Save the weights and the optimizer state.
 
         Args:
@@ -70,8 +59,8 @@ class CheckpointMixin:
         """
         require_optional_metadata("user_metadata", user_metadata)
 
-        def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
-            body = SaveWeightsRequest(
+        def call(model_id: str, seq_id: int) -> Call[models.UntypedAPIFuture]:
+            body = models.SaveWeightsRequest(
                 model_id=model_id,
                 path=name,
                 seq_id=seq_id,
@@ -81,7 +70,7 @@ class CheckpointMixin:
             )
             return save_weights(body=body)
 
-        return self._save("SaveWeights", CHECKPOINT_SEGMENTS["training"], name, call, SaveWeightsResponse)
+        return self._save("SaveWeights", CHECKPOINT_SEGMENTS["training"], name, call, models.SaveWeightsResponse)
 
     async def save_state_async(
         self,
@@ -89,11 +78,11 @@ class CheckpointMixin:
         ttl_seconds: int | None = None,
         overwrite: bool = False,
         user_metadata: Mapping[str, str] | None = None,
-    ) -> APIFuture[SaveWeightsResponse]:
+    ) -> APIFuture[models.SaveWeightsResponse]:
         """Return the future of :meth:`save_state` at once."""
         return self.save_state(name, ttl_seconds, overwrite, user_metadata)
 
-    def load_state(self, path: str, weights_access_token: str | None = None) -> APIFuture[LoadWeightsResponse]:
+    def load_state(self, path: str, weights_access_token: str | None = None) -> APIFuture[models.LoadWeightsResponse]:
         """Load weights saved by save_state, and reset the optimizer.
 
         Args:
@@ -107,30 +96,30 @@ class CheckpointMixin:
 
     async def load_state_async(
         self, path: str, weights_access_token: str | None = None
-    ) -> APIFuture[LoadWeightsResponse]:
+    ) -> APIFuture[models.LoadWeightsResponse]:
         """Return the future of :meth:`load_state` at once."""
         return self.load_state(path, weights_access_token)
 
     def load_state_with_optimizer(
         self, path: str, weights_access_token: str | None = None
-    ) -> APIFuture[LoadWeightsResponse]:
+    ) -> APIFuture[models.LoadWeightsResponse]:
         """Load weights and optimizer state saved by save_state; arguments and errors as for load_state."""
         return self._load(path, weights_access_token, optimizer=True)
 
     async def load_state_with_optimizer_async(
         self, path: str, weights_access_token: str | None = None
-    ) -> APIFuture[LoadWeightsResponse]:
+    ) -> APIFuture[models.LoadWeightsResponse]:
         """Return the future of :meth:`load_state_with_optimizer` at once."""
         return self.load_state_with_optimizer(path, weights_access_token)
 
     def save_weights_for_sampler(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
-    ) -> APIFuture[SaveWeightsForSamplerResponse]:
+    ) -> APIFuture[models.SaveWeightsForSamplerResponse]:
         """Save weights for sampling, without the optimizer state; arguments, result and errors as for save_state."""
         require_optional_metadata("user_metadata", user_metadata)
 
-        def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
-            body = SaveWeightsForSamplerRequest(
+        def call(model_id: str, seq_id: int) -> Call[models.UntypedAPIFuture]:
+            body = models.SaveWeightsForSamplerRequest(
                 model_id=model_id,
                 path=name,
                 seq_id=seq_id,
@@ -140,18 +129,18 @@ class CheckpointMixin:
             return save_weights_for_sampler(body=body)
 
         return self._save(
-            "SaveWeightsForSampler", CHECKPOINT_SEGMENTS["sampler"], name, call, SaveWeightsForSamplerResponse
+            "SaveWeightsForSampler", CHECKPOINT_SEGMENTS["sampler"], name, call, models.SaveWeightsForSamplerResponse
         )
 
     async def save_weights_for_sampler_async(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
-    ) -> APIFuture[SaveWeightsForSamplerResponse]:
+    ) -> APIFuture[models.SaveWeightsForSamplerResponse]:
         """Return the future of :meth:`save_weights_for_sampler` at once."""
         return self.save_weights_for_sampler(name, ttl_seconds, user_metadata)
 
     def save_weights_external(
         self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
-    ) -> APIFuture[SaveWeightsExternalResponse]:
+    ) -> APIFuture[models.SaveWeightsExternalResponse]:
         """Save weights for download; wire 0.28.1 and later.
 
         Args:
@@ -168,8 +157,8 @@ class CheckpointMixin:
         if isinstance(age_encryption_recipients, str):
             raise TypeError("age_encryption_recipients: expected a list of keys, got one str")
 
-        def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
-            body = SaveWeightsExternalRequest(
+        def call(model_id: str, seq_id: int) -> Call[models.UntypedAPIFuture]:
+            body = models.SaveWeightsExternalRequest(
                 model_id=model_id,
                 path=name,
                 seq_id=seq_id,
@@ -179,12 +168,12 @@ class CheckpointMixin:
             return save_weights_external(body=body)
 
         return self._save(
-            "SaveWeightsExternal", CHECKPOINT_SEGMENTS["external"], name, call, SaveWeightsExternalResponse
+            "SaveWeightsExternal", CHECKPOINT_SEGMENTS["external"], name, call, models.SaveWeightsExternalResponse
         )
 
     async def save_weights_external_async(
         self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
-    ) -> APIFuture[SaveWeightsExternalResponse]:
+    ) -> APIFuture[models.SaveWeightsExternalResponse]:
         """Return the future of :meth:`save_weights_external` at once."""
         return self.save_weights_external(name, ttl_seconds, age_encryption_recipients)
 
@@ -193,7 +182,7 @@ class CheckpointMixin:
         name: str | None = None,
         retry_config: RetryConfig | None = None,
         record_stability_info: bool = False,
-        kind: SamplingClientKind = "snapshot",
+        kind: models.SamplingClientKind = "snapshot",
     ) -> SamplingClient:
         """Return a client that samples from the weights as they are after the operations started so far.
 
@@ -211,14 +200,14 @@ class CheckpointMixin:
             ValueError: ``name`` is set for inflight weights, which are not saved.
         """
         require_optional_text("name", name)
-        validator_of(SamplingClientKind)("kind", kind)
+        validator_of(models.SamplingClientKind)("kind", kind)
         if name and kind == "inflight":
             raise ValueError(
                 f"name: inflight weights cannot be saved under a name, got {name!r}; omit it, and call "
                 "save_weights_for_sampler(name) to save them"
             )
 
-        async def save() -> SaveWeightsForSamplerResponseInternal:
+        async def save() -> models.SaveWeightsForSamplerResponseInternal:
             # Checked before sending: a second save would contain the effects of the operations behind this one.
             saved_name = None if name and self._saves.is_used("sampler_weights", name) else name
             if saved_name != name:
@@ -229,8 +218,8 @@ class CheckpointMixin:
                 )
             sampling_seq_id = None if saved_name else self._session.next_sampling_session_seq_id()
 
-            def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
-                body = SaveWeightsForSamplerRequest(
+            def call(model_id: str, seq_id: int) -> Call[models.UntypedAPIFuture]:
+                body = models.SaveWeightsForSamplerRequest(
                     model_id=model_id,
                     path=saved_name,
                     sampling_session_seq_id=sampling_seq_id,
@@ -239,7 +228,7 @@ class CheckpointMixin:
                 )
                 return save_weights_for_sampler(body=body)
 
-            operation, result_type = "SaveWeightsForSampler", SaveWeightsForSamplerResponseInternal
+            operation, result_type = "SaveWeightsForSampler", models.SaveWeightsForSamplerResponseInternal
             if saved_name:
                 return await self._run_save(operation, "sampler_weights", saved_name, call, result_type)
             response = await self._operations.run(operation, call, result_type)
@@ -255,7 +244,7 @@ class CheckpointMixin:
         name: str | None = None,
         retry_config: RetryConfig | None = None,
         record_stability_info: bool = False,
-        kind: SamplingClientKind = "snapshot",
+        kind: models.SamplingClientKind = "snapshot",
     ) -> SamplingClient:
         """Await :meth:`save_weights_and_get_sampling_client`."""
         return await self.save_weights_and_get_sampling_client(name, retry_config, record_stability_info, kind)
@@ -290,8 +279,8 @@ class CheckpointMixin:
         self._operations.failures.warn_of_save(repr(name))
         return response
 
-    def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
+    def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[models.LoadWeightsResponse]:
         reject_path_kind("sampler", path, "load training state")
         validate_access_token(access_token)
         call = load_call(self._session, path, optimizer, access_token)
-        return self._operations.start("LoadWeights", call, LoadWeightsResponse)
+        return self._operations.start("LoadWeights", call, models.LoadWeightsResponse)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from tinkerwire_base.validators import require_int
-from tinkerwire_generated.models import ClientConfigResponse, Datum
+from tinkerwire_generated import models
 
 from .._usage import known_length
 from .request_size import RequestSize, count_indices
@@ -37,7 +37,7 @@ class ChunkLimits:
             if limit < 1:
                 raise ValueError(f"ChunkLimits.{name} must be at least 1, got {limit}")
 
-    def within(self, config: ClientConfigResponse) -> ChunkLimits:
+    def within(self, config: models.ClientConfigResponse) -> ChunkLimits:
         """Return the tighter of these limits and those in the server's client/config."""
         return ChunkLimits(
             max_datums=max(1, min(self.max_datums, config.fwdbwd_max_chunk_len)),
@@ -47,8 +47,8 @@ class ChunkLimits:
 
 
 def split_batch(
-    data: Sequence[Datum], limits: ChunkLimits, size: RequestSize, around: int = 0
-) -> Iterator[list[Datum]]:
+    data: Sequence[models.Datum], limits: ChunkLimits, size: RequestSize, around: int = 0
+) -> Iterator[list[models.Datum]]:
     """Yield the chunks of a batch: consecutive, not empty, each as large as the limits allow.
 
     Args:
@@ -57,7 +57,7 @@ def split_batch(
         size: counts the bytes of datums.
         around: number of bytes of a request without its datums.
     """
-    chunk: list[Datum] = []
+    chunk: list[models.Datum] = []
     # Upper bounds of the datums at the end of the chunk that were not measured.
     bounds: list[int] = []
     chunk_values = chunk_bytes = 0
@@ -81,7 +81,7 @@ def split_batch(
         yield chunk
 
 
-def count_values(datum: Datum) -> int:
+def count_values(datum: models.Datum) -> int:
     """Return the number of values in a datum: tokens of its input, and elements and indices that its tensors store.
 
     An image of unknown length counts as 0 tokens: the limit is the client's own.

@@ -11,26 +11,8 @@ from tinkerwire_base.call import Call
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_base.short_repr import short_repr
 from tinkerwire_base.validators import one_of
+from tinkerwire_generated import models
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
-from tinkerwire_generated.models import (
-    AdamParams,
-    Datum,
-    DimuonParams,
-    ForwardBackwardInput,
-    ForwardBackwardOutput,
-    ForwardBackwardRequest,
-    ForwardRequest,
-    GetInfoRequest,
-    GetInfoResponse,
-    LossFnType,
-    OptimParams,
-    OptimParamsBase,
-    OptimStepRequest,
-    OptimStepResponse,
-    UnloadModelRequest,
-    UnloadModelResponse,
-    UntypedAPIFuture,
-)
 
 from .._futures.awaitable_client import AwaitableClient
 from .._futures.future import APIFuture, describe_creation
@@ -105,8 +87,11 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
     # --- training --------------------------------------------------------------------------------------------------
 
     def forward(
-        self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
-    ) -> APIFuture[ForwardBackwardOutput]:
+        self,
+        data: Sequence[models.Datum],
+        loss_fn: models.LossFnType,
+        loss_fn_config: Mapping[str, float | str] | None = None,
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         """Compute the loss of a batch without gradients.
 
         A large batch is sent in several requests, see :class:`ChunkLimits`, whose results are merged.
@@ -129,31 +114,40 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         return self._operations.start_batch("Forward", _forward, data, loss_fn, loss_fn_config)
 
     async def forward_async(
-        self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
-    ) -> APIFuture[ForwardBackwardOutput]:
+        self,
+        data: Sequence[models.Datum],
+        loss_fn: models.LossFnType,
+        loss_fn_config: Mapping[str, float | str] | None = None,
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         """Return the future of :meth:`forward` at once."""
         return self.forward(data, loss_fn, loss_fn_config)
 
     def forward_backward(
-        self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
-    ) -> APIFuture[ForwardBackwardOutput]:
+        self,
+        data: Sequence[models.Datum],
+        loss_fn: models.LossFnType,
+        loss_fn_config: Mapping[str, float | str] | None = None,
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         """Compute the loss of a batch and accumulate its gradients; arguments, result and errors as for forward."""
         return self._operations.start_batch("ForwardBackward", _forward_backward, data, loss_fn, loss_fn_config)
 
     async def forward_backward_async(
-        self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
-    ) -> APIFuture[ForwardBackwardOutput]:
+        self,
+        data: Sequence[models.Datum],
+        loss_fn: models.LossFnType,
+        loss_fn_config: Mapping[str, float | str] | None = None,
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         """Return the future of :meth:`forward_backward` at once."""
         return self.forward_backward(data, loss_fn, loss_fn_config)
 
     def forward_backward_custom(
         self,
-        data: Sequence[Datum],
+        data: Sequence[models.Datum],
         loss_fn: CustomLossFn | LossHandle,
         *,
         loss_type_input: Literal["logprobs"] | None = None,
         arrays: ArrayKind | None = None,
-    ) -> APIFuture[ForwardBackwardOutput]:
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         """Run forward_backward with a custom loss, a function of the model's log probabilities.
 
         ``loss_fn(data, logprobs)`` receives the batch and, per datum, the log probabilities of its target_tokens:
@@ -191,18 +185,18 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
 
     async def forward_backward_custom_async(
         self,
-        data: Sequence[Datum],
+        data: Sequence[models.Datum],
         loss_fn: CustomLossFn | LossHandle,
         *,
         loss_type_input: Literal["logprobs"] | None = None,
         arrays: ArrayKind | None = None,
-    ) -> APIFuture[ForwardBackwardOutput]:
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         """Return the future of :meth:`forward_backward_custom` at once."""
         return self.forward_backward_custom(data, loss_fn, loss_type_input=loss_type_input, arrays=arrays)
 
     def optim_step(
-        self, optim_params: OptimParams | None = None, *, adam_params: AdamParams | None = None
-    ) -> APIFuture[OptimStepResponse]:
+        self, optim_params: models.OptimParams | None = None, *, adam_params: models.AdamParams | None = None
+    ) -> APIFuture[models.OptimStepResponse]:
         """Take one optimizer step with the accumulated gradients, and clear them.
 
         Args:
@@ -220,22 +214,22 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         if optim_params is not None and adam_params is not None:
             raise ValueError("optim_params and adam_params are the same argument; pass one of them")
         params = adam_params if optim_params is None else optim_params
-        if not isinstance(params, AdamParams | DimuonParams | OptimParamsBase):
+        if not isinstance(params, models.AdamParams | models.DimuonParams | models.OptimParamsBase):
             raise TypeError(
                 f"optim_params: expected AdamParams or the params of another optimizer, got {short_repr(params)}"
             )
         settings: dict[str, Any] = (
-            {"adam_params": params} if isinstance(params, AdamParams) else {"optimizer_params": params}
+            {"adam_params": params} if isinstance(params, models.AdamParams) else {"optimizer_params": params}
         )
 
-        def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
-            return optim_step(body=OptimStepRequest(**settings, model_id=model_id, seq_id=seq_id))
+        def call(model_id: str, seq_id: int) -> Call[models.UntypedAPIFuture]:
+            return optim_step(body=models.OptimStepRequest(**settings, model_id=model_id, seq_id=seq_id))
 
-        return self._operations.start("OptimStep", call, OptimStepResponse)
+        return self._operations.start("OptimStep", call, models.OptimStepResponse)
 
     async def optim_step_async(
-        self, optim_params: OptimParams | None = None, *, adam_params: AdamParams | None = None
-    ) -> APIFuture[OptimStepResponse]:
+        self, optim_params: models.OptimParams | None = None, *, adam_params: models.AdamParams | None = None
+    ) -> APIFuture[models.OptimStepResponse]:
         """Return the future of :meth:`optim_step` at once."""
         return self.optim_step(optim_params, adam_params=adam_params)
 
@@ -250,11 +244,11 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         """Number of tokens in this client's results so far."""
         return self._operations.usage_counter.usage
 
-    def get_info(self) -> GetInfoResponse:
+    def get_info(self) -> models.GetInfoResponse:
         """Return the server's description of the model; wait for the model's creation."""
         return self._info().result()
 
-    async def get_info_async(self) -> GetInfoResponse:
+    async def get_info_async(self) -> models.GetInfoResponse:
         """Await :meth:`get_info`."""
         return await self._info()
 
@@ -275,21 +269,21 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         """Return the URL of this training run in the Tinker console; wait for the model's creation."""
         return console_urls.run_page(self.model_id)
 
-    def unload_model(self) -> APIFuture[UnloadModelResponse]:
+    def unload_model(self) -> APIFuture[models.UnloadModelResponse]:
         """Unload the model from the server, after the operations started so far; wire versions before 0.26.2."""
 
-        def call(model_id: str, _: int) -> Call[UntypedAPIFuture]:
-            return unload_model(body=UnloadModelRequest(model_id=model_id))
+        def call(model_id: str, _: int) -> Call[models.UntypedAPIFuture]:
+            return unload_model(body=models.UnloadModelRequest(model_id=model_id))
 
-        return self._operations.start("UnloadModel", call, UnloadModelResponse)
+        return self._operations.start("UnloadModel", call, models.UnloadModelResponse)
 
-    async def unload_model_async(self) -> APIFuture[UnloadModelResponse]:
+    async def unload_model_async(self) -> APIFuture[models.UnloadModelResponse]:
         """Return the future of :meth:`unload_model` at once."""
         return self.unload_model()
 
     def _forward_backward_by_handle(
-        self, data: Sequence[Datum], handle: LossHandle, arrays: ArrayKind | None
-    ) -> APIFuture[ForwardBackwardOutput]:
+        self, data: Sequence[models.Datum], handle: LossHandle, arrays: ArrayKind | None
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         if arrays == "numpy":
             raise ValueError(f"arrays: loss {handle.name} computes in torch; omit the argument")
         data = validate_data(data)
@@ -298,18 +292,20 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
             return self.forward_backward(data, "custom", {"loss_id": handle.loss_id})
         return self._operations.start_custom(_forward, _forward_backward, data, handle.batch_loss(), "torch")
 
-    def _info(self) -> APIFuture[GetInfoResponse]:
-        async def fetch() -> GetInfoResponse:
+    def _info(self) -> APIFuture[models.GetInfoResponse]:
+        async def fetch() -> models.GetInfoResponse:
             model_id = await self._creation.watch()
-            return await self._connection.call(get_info(body=GetInfoRequest(model_id=model_id)), Traffic.TRAINING)
+            return await self._connection.call(
+                get_info(body=models.GetInfoRequest(model_id=model_id)), Traffic.TRAINING
+            )
 
         return self._connection.start(fetch)
 
 
-def _forward(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:
-    return forward(body=ForwardRequest(forward_input=part, model_id=model_id, seq_id=seq_id))
+def _forward(model_id: str, seq_id: int, part: models.ForwardBackwardInput) -> Call[models.UntypedAPIFuture]:
+    return forward(body=models.ForwardRequest(forward_input=part, model_id=model_id, seq_id=seq_id))
 
 
-def _forward_backward(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:
-    body = ForwardBackwardRequest(forward_backward_input=part, model_id=model_id, seq_id=seq_id)
+def _forward_backward(model_id: str, seq_id: int, part: models.ForwardBackwardInput) -> Call[models.UntypedAPIFuture]:
+    body = models.ForwardBackwardRequest(forward_backward_input=part, model_id=model_id, seq_id=seq_id)
     return forward_backward(body=body)

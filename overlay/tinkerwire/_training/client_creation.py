@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinkerwire_generated.models import OptimizerConfig
+from tinkerwire_generated import models
 
 from .._session.session import Session
 from .chunking import ChunkLimits
@@ -25,7 +25,7 @@ class TrainingClientFactory:
         train_attn: bool = True,
         train_unembed: bool = True,
         user_metadata: dict[str, str] | None = None,
-        optimizer: OptimizerConfig | None = None,
+        optimizer: models.OptimizerConfig | None = None,
     ) -> TrainingClient:
         """Create a client for a new LoRA adapter on ``base_model``.
 
@@ -68,7 +68,7 @@ class TrainingClientFactory:
         train_attn: bool = True,
         train_unembed: bool = True,
         user_metadata: dict[str, str] | None = None,
-        optimizer: OptimizerConfig | None = None,
+        optimizer: models.OptimizerConfig | None = None,
     ) -> TrainingClient:
         """Await :meth:`create_lora_training_client`."""
         return await self.create_lora_training_client(
@@ -81,7 +81,7 @@ class TrainingClientFactory:
         base_model: str | None = None,
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
-        optimizer: OptimizerConfig | None = None,
+        optimizer: models.OptimizerConfig | None = None,
     ) -> TrainingClient:
         """Create a client for a new adapter that starts with the weights saved at ``path``, and a new optimizer.
 
@@ -113,7 +113,7 @@ class TrainingClientFactory:
         base_model: str | None = None,
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
-        optimizer: OptimizerConfig | None = None,
+        optimizer: models.OptimizerConfig | None = None,
     ) -> TrainingClient:
         """Await :meth:`create_training_client_from_state`."""
         return await self.create_training_client_from_state(

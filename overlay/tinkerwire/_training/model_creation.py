@@ -8,18 +8,9 @@ from typing import Any
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import APIStatusError, TinkerError
 from tinkerwire_base.validators import require_optional_metadata, require_optional_text, require_text, validator_of
+from tinkerwire_generated import models
 from tinkerwire_generated.api.training import create_model
 from tinkerwire_generated.api.weights import load_weights
-from tinkerwire_generated.models import (
-    AdamOptimizerConfig,
-    CreateModelRequest,
-    CreateModelResponse,
-    LoadWeightsRequest,
-    LoadWeightsResponse,
-    LoraConfig,
-    OptimizerConfig,
-    UntypedAPIFuture,
-)
 
 from .._checkpoints.access_token import validate_access_token
 from .._checkpoints.paths import reject_path_kind
@@ -48,7 +39,7 @@ def new_model_factory(
     train_attn: bool,
     train_unembed: bool,
     user_metadata: Mapping[str, str] | None,
-    optimizer: OptimizerConfig | None,
+    optimizer: models.OptimizerConfig | None,
 ) -> ModelFactory:
     """Return the function that creates a new adapter.
 
@@ -63,7 +54,9 @@ def new_model_factory(
         raise ValueError(
             "base_model must name a model, got an empty string; get_server_capabilities() lists the models"
         )
-    lora = LoraConfig(rank=rank, seed=seed, train_unembed=train_unembed, train_mlp=train_mlp, train_attn=train_attn)
+    lora = models.LoraConfig(
+        rank=rank, seed=seed, train_unembed=train_unembed, train_mlp=train_mlp, train_attn=train_attn
+    )
     if rank < 1:
         raise ValueError(f"rank must be at least 1, got {rank}")
     if not (train_mlp or train_attn or train_unembed):
@@ -82,7 +75,7 @@ def model_from_state_factory(
     base_model: str | None,
     user_metadata: Mapping[str, str] | None,
     weights_access_token: str | None,
-    optimizer: OptimizerConfig | None,
+    optimizer: models.OptimizerConfig | None,
     with_optimizer_state: bool,
 ) -> ModelFactory:
     """Return the function that creates an adapter with the weights at a path.
@@ -106,7 +99,7 @@ def model_from_state_factory(
         dialect = await session.connection.dialect()
         if not dialect.creates_model_on_load:
             return await create_and_load(operations, await fetch_weights_info(session.connection, path))
-        request = LoadWeightsRequest(
+        request = models.LoadWeightsRequest(
             path=path,
             session_id=await session.id(),
             model_seq_id=session.next_model_seq_id(),
@@ -135,7 +128,7 @@ def model_from_state_factory(
         return model_id
 
     async def create_and_load(operations: Operations, info: WeightsInfo, number: int | None = None) -> str:
-        lora = LoraConfig(
+        lora = models.LoraConfig(
             rank=info.lora_rank,
             train_unembed=info.train_unembed,
             train_mlp=info.train_mlp,
@@ -150,7 +143,7 @@ def model_from_state_factory(
         model_id = await _new_model(session, operations, number, base, lora, metadata, optimizer)
         load = load_call(session, path, with_optimizer_state, weights_access_token)
         created = current_operation().add_created_model(model_id)
-        await operations.run_in_creation(model_id, "LoadWeights", load, LoadWeightsResponse)
+        await operations.run_in_creation(model_id, "LoadWeights", load, models.LoadWeightsResponse)
         current_operation().remove_build(created)
         return model_id
 
@@ -160,11 +153,11 @@ def model_from_state_factory(
 def load_call(session: Session, path: str, optimizer: bool, access_token: str | None) -> RequestBuilder:
     """Return the builder of the request that loads the weights at a path into an existing model."""
 
-    def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
+    def call(model_id: str, seq_id: int) -> Call[models.UntypedAPIFuture]:
         dialect = session.connection.known_dialect
         # Wire versions without the field load only weights: omitting it means the same as False.
         has_field = optimizer or dialect is None or dialect.may_have_field("LoadWeightsRequest", "optimizer")
-        body = LoadWeightsRequest(
+        body = models.LoadWeightsRequest(
             model_id=model_id,
             path=path,
             optimizer=optimizer if has_field else None,
@@ -176,9 +169,9 @@ def load_call(session: Session, path: str, optimizer: bool, access_token: str | 
     return call
 
 
-def _check_optimizer(optimizer: OptimizerConfig | None) -> None:
+def _check_optimizer(optimizer: models.OptimizerConfig | None) -> None:
     if optimizer is not None:
-        validator_of(OptimizerConfig)("optimizer", optimizer)
+        validator_of(models.OptimizerConfig)("optimizer", optimizer)
 
 
 async def _new_model(
@@ -186,22 +179,22 @@ async def _new_model(
     operations: Operations,
     number: int | None,
     base_model: str,
-    lora: LoraConfig,
+    lora: models.LoraConfig,
     user_metadata: Mapping[str, Any] | None,
-    optimizer: OptimizerConfig | None,
+    optimizer: models.OptimizerConfig | None,
 ) -> str:
     if number is None:
         number = session.next_model_seq_id()
-    request = CreateModelRequest(
+    request = models.CreateModelRequest(
         session_id=await session.id(),
         model_seq_id=number,
         base_model=base_model,
         user_metadata=None if user_metadata is None else dict(user_metadata),
         lora_config=lora,
-        optimizer_config=AdamOptimizerConfig() if optimizer is None else optimizer,
+        optimizer_config=models.AdamOptimizerConfig() if optimizer is None else optimizer,
     )
     submission = await session.connection.submit(create_model(body=request), Traffic.TRAINING)
-    model_id = (await operations.poll(submission, "CreateModel", CreateModelResponse)).model_id
+    model_id = (await operations.poll(submission, "CreateModel", models.CreateModelResponse)).model_id
     session.connection.known_models.base_models[model_id] = base_model
     return model_id
 
@@ -214,7 +207,7 @@ class LoadRejectedError(Exception):
         self.error = error
 
 
-async def _submit_load(session: Session, request: LoadWeightsRequest) -> Submission:
+async def _submit_load(session: Session, request: models.LoadWeightsRequest) -> Submission:
     connection = session.connection
     retried: list[TinkerError] = []
     call = load_weights(body=request)
@@ -235,9 +228,9 @@ def _proves_no_creation(error: TinkerError) -> bool:
 
 
 async def _loaded_model(
-    session: Session, operations: Operations, request: LoadWeightsRequest, submission: Submission
+    session: Session, operations: Operations, request: models.LoadWeightsRequest, submission: Submission
 ) -> str:
-    loaded = await operations.poll(submission, "LoadWeights", LoadWeightsResponse)
+    loaded = await operations.poll(submission, "LoadWeights", models.LoadWeightsResponse)
     # The id is optional in the response; it follows from the session and the model_seq_id.
     model_id = loaded.model_id or f"{request.session_id}:train:{request.model_seq_id}"
     base_model = request.base_model or find_base_model(session.connection, request.path)

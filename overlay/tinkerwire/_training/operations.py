@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError, TinkerError
 from tinkerwire_base.validators import require_optional_metadata
-from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType
+from tinkerwire_generated import models
 
 from .._connection.connection import Connection
 from .._futures.deadline import deadline_error, is_deadline_passed
@@ -135,13 +135,13 @@ class Operations:
         self,
         kind: str,
         build: ChunkRequestBuilder,
-        data: Sequence[Datum],
-        loss_fn: LossFnType,
+        data: Sequence[models.Datum],
+        loss_fn: models.LossFnType,
         config: Mapping[str, float | str] | None,
-    ) -> APIFuture[ForwardBackwardOutput]:
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         """Start an operation on a batch, in as many requests as the limits require, with no others between them."""
         require_optional_metadata("loss_fn_config", config)
-        batch = ForwardBackwardInput(
+        batch = models.ForwardBackwardInput(
             data=validate_data(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
         return self._connection.start(lambda: self._record_failure(self._run_batch(kind, build, batch)), kind)
@@ -150,10 +150,10 @@ class Operations:
         self,
         forward: ChunkRequestBuilder,
         backward: ChunkRequestBuilder,
-        data: Sequence[Datum],
+        data: Sequence[models.Datum],
         loss_fn: CustomLossFn,
         arrays: ArrayKind | None,
-    ) -> APIFuture[ForwardBackwardOutput]:
+    ) -> APIFuture[models.ForwardBackwardOutput]:
         """Start a forward and a backward operation with a loss of the user between them, and no others."""
         loss = CustomLoss(validate_data(data), loss_fn, arrays)
         return self._connection.start(
@@ -210,8 +210,8 @@ class Operations:
         return result
 
     async def _run_batch(
-        self, kind: str, build: ChunkRequestBuilder, batch: ForwardBackwardInput
-    ) -> ForwardBackwardOutput:
+        self, kind: str, build: ChunkRequestBuilder, batch: models.ForwardBackwardInput
+    ) -> models.ForwardBackwardOutput:
         async with cancel_polls_at_exit() as polls:
             async with self._queue.acquire(self._queue.enqueue()):
                 chunks = await self._batches.submit(self._created_model_id(), kind, build, batch, polls)
@@ -219,7 +219,7 @@ class Operations:
 
     async def _run_custom(
         self, forward: ChunkRequestBuilder, backward: ChunkRequestBuilder, loss: CustomLoss
-    ) -> ForwardBackwardOutput:
+    ) -> models.ForwardBackwardOutput:
         batches = self._batches
         async with cancel_polls_at_exit() as polls:
             # The operation keeps its turn while the user's function runs, so that later operations go out later.

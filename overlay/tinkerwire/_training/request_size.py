@@ -24,15 +24,7 @@ from typing import Any, Protocol, TypeAlias
 import orjson
 
 from tinkerwire_base.lazy_numpy import np
-from tinkerwire_generated.models import (
-    Datum,
-    DmelChunk,
-    EncodedTextChunk,
-    ForwardBackwardInput,
-    ImageAssetPointerChunk,
-    ImageChunk,
-    TensorData,
-)
+from tinkerwire_generated import models
 
 from .._wire.dialect import Dialect
 
@@ -56,11 +48,11 @@ TextOf: TypeAlias = Callable[[Any, str], int]
 class RequestSize(Protocol):
     """Counter of the bytes of datums in one body form."""
 
-    def bound(self, datum: Datum) -> int:
+    def bound(self, datum: models.Datum) -> int:
         """Return an upper bound of the bytes of a datum."""
         ...
 
-    def measure(self, datum: Datum) -> int:
+    def measure(self, datum: models.Datum) -> int:
         """Return the closest upper bound that this form has."""
         ...
 
@@ -68,14 +60,14 @@ class RequestSize(Protocol):
 class ProtobufSize:
     """Sizes of datums in a protobuf request."""
 
-    def bound(self, datum: Datum) -> int:
+    def bound(self, datum: models.Datum) -> int:
         """Return the bound of the table above."""
         chunks = sum(map(_protobuf_chunk, datum.model_input.chunks))
         tensors = sum(_text(name) + _protobuf_tensor(tensor) for name, tensor in datum.loss_fn_inputs.items())
         spans = (*(datum.model_input_spans or ()), *(datum.loss_fn_input_spans or ()))
         return AROUND_PROTOBUF + chunks + tensors + sum(AROUND_PROTOBUF + _text(span.sequence_id) for span in spans)
 
-    def measure(self, datum: Datum) -> int:
+    def measure(self, datum: models.Datum) -> int:
         """Return the bound, which is close."""
         return self.bound(datum)
 
@@ -83,11 +75,11 @@ class ProtobufSize:
 class JsonSize:
     """Sizes of datums in a JSON request."""
 
-    def bound(self, datum: Datum) -> int:
+    def bound(self, datum: models.Datum) -> int:
         """Return the bound of the table above."""
         return _json_datum(datum, _max_text)
 
-    def measure(self, datum: Datum) -> int:
+    def measure(self, datum: models.Datum) -> int:
         """Return the measured count of the table above."""
         return _json_datum(datum, _close_text)
 
@@ -98,28 +90,28 @@ class LargerSize:
     def __init__(self, *sizes: RequestSize) -> None:
         self._sizes = sizes
 
-    def bound(self, datum: Datum) -> int:
+    def bound(self, datum: models.Datum) -> int:
         """Return the larger of the bounds."""
         return max(size.bound(datum) for size in self._sizes)
 
-    def measure(self, datum: Datum) -> int:
+    def measure(self, datum: models.Datum) -> int:
         """Return the larger of the counts."""
         return max(size.measure(datum) for size in self._sizes)
 
 
-def request_size(dialect: Dialect, name: str, data: Iterable[Datum]) -> RequestSize:
+def request_size(dialect: Dialect, name: str, data: Iterable[models.Datum]) -> RequestSize:
     """Return the counter of the bytes of a batch in the body forms that a call may use now."""
     json = JsonSize()
     if name not in dialect.protobuf_operations and not dialect.is_provisional:
         return json
     # Protobuf messages cannot carry pointers to images.
     has_protobuf_form = not any(
-        isinstance(chunk, ImageAssetPointerChunk) for datum in data for chunk in datum.model_input.chunks
+        isinstance(chunk, models.ImageAssetPointerChunk) for datum in data for chunk in datum.model_input.chunks
     )
     return ProtobufSize() if has_protobuf_form and not dialect.is_provisional else LargerSize(json, ProtobufSize())
 
 
-def size_around(model_id: str, batch: ForwardBackwardInput) -> int:
+def size_around(model_id: str, batch: models.ForwardBackwardInput) -> int:
     """Return an upper bound of the bytes of a request without its datums, in all forms."""
     config: Mapping[str, float | str] = batch.loss_fn_config or {}
     # Protobuf bodies have each number twice.
@@ -128,18 +120,18 @@ def size_around(model_id: str, batch: ForwardBackwardInput) -> int:
 
 
 def _protobuf_chunk(chunk: Any) -> int:
-    if isinstance(chunk, EncodedTextChunk):
+    if isinstance(chunk, models.EncodedTextChunk):
         return AROUND_PROTOBUF + 4 * len(chunk.tokens)
     return AROUND_PROTOBUF + len(_content(chunk)) + _text(_texts(chunk))
 
 
-def _protobuf_tensor(tensor: TensorData) -> int:
+def _protobuf_tensor(tensor: models.TensorData) -> int:
     dimensions = 1 if tensor.shape is None else len(tensor.shape)
     width = 4 if tensor.dtype == "float32" else 8
     return AROUND_PROTOBUF + 10 * dimensions + width * len(tensor.raw) + 8 * count_indices(tensor)
 
 
-def _json_datum(datum: Datum, text_of: TextOf) -> int:
+def _json_datum(datum: models.Datum, text_of: TextOf) -> int:
     chunks = sum(_json_chunk(chunk, text_of) for chunk in datum.model_input.chunks)
     tensors = sum(
         LONGEST_ESCAPE * _text(name) + _json_tensor(tensor, text_of) for name, tensor in datum.loss_fn_inputs.items()
@@ -148,12 +140,12 @@ def _json_datum(datum: Datum, text_of: TextOf) -> int:
 
 
 def _json_chunk(chunk: Any, text_of: TextOf) -> int:
-    if isinstance(chunk, EncodedTextChunk):
+    if isinstance(chunk, models.EncodedTextChunk):
         return AROUND_JSON + (chunk.text_length or text_of(chunk.tokens, "int64"))
     return AROUND_JSON + 4 * ((len(_content(chunk)) + 2) // 3) + LONGEST_ESCAPE * _text(_texts(chunk))
 
 
-def _json_tensor(tensor: TensorData, text_of: TextOf) -> int:
+def _json_tensor(tensor: models.TensorData, text_of: TextOf) -> int:
     dimensions = 1 if tensor.shape is None else len(tensor.shape)
     indices = 0
     if tensor.sparse_crow_indices is not None and tensor.sparse_col_indices is not None:
@@ -189,7 +181,7 @@ def _close_text(numbers: Any, dtype: str) -> int:
     return len(numbers) * (max(len(str(int(low))), len(str(int(high)))) + 1)
 
 
-def count_indices(tensor: TensorData) -> int:
+def count_indices(tensor: models.TensorData) -> int:
     """Return the number of row and column indices of a tensor; 0 unless it is sparse."""
     if tensor.sparse_crow_indices is None or tensor.sparse_col_indices is None:
         return 0
@@ -198,9 +190,9 @@ def count_indices(tensor: TensorData) -> int:
 
 def _content(chunk: Any) -> bytes:
     """Return the binary content of a chunk."""
-    if isinstance(chunk, DmelChunk):
+    if isinstance(chunk, models.DmelChunk):
         return chunk.dmel
-    return chunk.data if isinstance(chunk, ImageChunk) else b""
+    return chunk.data if isinstance(chunk, models.ImageChunk) else b""
 
 
 def _texts(chunk: Any) -> str:

@@ -13,7 +13,7 @@ from math import prod
 
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
 from tinkerwire_base.lazy_numpy import np
-from tinkerwire_generated.models import Datum, ForwardBackwardOutput, TensorData
+from tinkerwire_generated import models
 
 from .metrics import Warn, read_metrics
 
@@ -21,7 +21,7 @@ PER_TARGET = ("logprobs", "elementwise_loss")
 """Outputs with one value per target token."""
 
 
-def check_outputs(chunk: Sequence[Datum], first: int, output: ForwardBackwardOutput) -> None:
+def check_outputs(chunk: Sequence[models.Datum], first: int, output: models.ForwardBackwardOutput) -> None:
     """Compare the outputs of one chunk, whose first datum is ``first`` in the batch, with its datums.
 
     Some servers return no outputs at all. No output can be taken for another then, so that it is not an error.
@@ -47,7 +47,9 @@ def check_outputs(chunk: Sequence[Datum], first: int, output: ForwardBackwardOut
                 _check_size(position, name, tensor, targets, datum.loss_fn_inputs.get("weights"))
 
 
-def check_all_or_none(chunks: Sequence[Sequence[Datum]], results: Sequence[ForwardBackwardOutput]) -> None:
+def check_all_or_none(
+    chunks: Sequence[Sequence[models.Datum]], results: Sequence[models.ForwardBackwardOutput]
+) -> None:
     """Raise an error if only some chunks have outputs: outputs would move to other datums."""
     if not any(result.loss_fn_outputs for result in results):
         return
@@ -61,7 +63,9 @@ def check_all_or_none(chunks: Sequence[Sequence[Datum]], results: Sequence[Forwa
         first += len(chunk)
 
 
-def _check_size(position: int, name: str, tensor: TensorData, targets: TensorData, weights: TensorData | None) -> None:
+def _check_size(
+    position: int, name: str, tensor: models.TensorData, targets: models.TensorData, weights: models.TensorData | None
+) -> None:
     size, expected = _size(tensor), _size(targets)
     # With several targets per position, one value per position is valid, too.
     if size == expected or (targets.shape and size == targets.shape[0]):
@@ -74,7 +78,7 @@ def _check_size(position: int, name: str, tensor: TensorData, targets: TensorDat
     )
 
 
-def _size(tensor: TensorData) -> int:
+def _size(tensor: models.TensorData) -> int:
     return len(tensor.raw) if tensor.shape is None else prod(tensor.shape)
 
 
@@ -91,8 +95,8 @@ def _ignore(name: str, text: str) -> None:
 
 
 def merge_results(
-    results: Sequence[ForwardBackwardOutput], weights: ChunkWeights | None = None, warn: Warn = _ignore
-) -> ForwardBackwardOutput:
+    results: Sequence[models.ForwardBackwardOutput], weights: ChunkWeights | None = None, warn: Warn = _ignore
+) -> models.ForwardBackwardOutput:
     """Merge the results of all chunks; without chunks, the result is empty.
 
     Args:
@@ -104,7 +108,7 @@ def merge_results(
         weights = [len(result.loss_fn_outputs) for result in results]
     outputs = [output for result in results for output in result.loss_fn_outputs]
     kind = next((r.loss_fn_output_type for r in results if r.loss_fn_output_type), "")
-    return ForwardBackwardOutput(
+    return models.ForwardBackwardOutput(
         loss_fn_output_type=kind,
         loss_fn_outputs=outputs,
         metrics=merge_metrics([result.metrics or {} for result in results], weights, warn),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from tinkerwire_generated.models import OptimStepResponse
+from tinkerwire_generated import models
 
 from .._connection.connection import Connection
 from .._polling.pending_result import PendingResult
@@ -46,7 +46,7 @@ async def poll_training_result(
         null_defaults=null_defaults or {},
     )
     result = await Poller(connection, pending, connection.retry).result()
-    if isinstance(result, OptimStepResponse) and result.metrics:
+    if isinstance(result, models.OptimStepResponse) and result.metrics:
         return result.model_copy(update={"metrics": read_metrics(result.metrics, warnings.warn)})
     return result
 

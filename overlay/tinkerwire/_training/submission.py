@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, WireRequest, WireResponse
 from tinkerwire_base.errors import APIStatusError, SequenceConflictError, TinkerError
-from tinkerwire_generated.models import UntypedAPIFuture
+from tinkerwire_generated import models
 
 from .._connection.connection import Connection
 from .._connection.sender import OnRetry
@@ -17,7 +17,7 @@ from .sequence_conflict import sequence_conflict
 
 async def submit(
     connection: Connection,
-    call: Call[UntypedAPIFuture],
+    call: Call[models.UntypedAPIFuture],
     seq_id: int,
     on_retry: OnRetry,
     raise_immediately: tuple[type[TinkerError], ...],

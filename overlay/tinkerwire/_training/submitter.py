@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import ClientClosedError, ConflictError, SequenceConflictError, TinkerError
-from tinkerwire_generated.models import UntypedAPIFuture
+from tinkerwire_generated import models
 
 from .._connection.connection import Connection
 from .._futures.deadline import clamp_timeout, remaining_s
@@ -20,7 +20,7 @@ from .submission import submit
 from .submission_outcome import SubmissionAttempts, SubmissionOutcome
 
 T = TypeVar("T")
-RequestBuilder = Callable[[str, int], Call[UntypedAPIFuture]]
+RequestBuilder = Callable[[str, int], Call["models.UntypedAPIFuture"]]
 """Builds the request of an operation from the model's id and the operation's seq_id."""
 ResultPoller = Callable[[Submission], Coroutine[Any, Any, T]]
 """Polls the result of a submitted operation."""

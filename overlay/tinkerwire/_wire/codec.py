@@ -15,17 +15,17 @@ from tinkerwire_base.call import PROTOBUF, Call, WireRequest, WireResponse
 from tinkerwire_base.errors import DialectError
 from tinkerwire_base.lazy_numpy import np
 from tinkerwire_base.tensors import refuse_non_finite
+from tinkerwire_generated import models
 from tinkerwire_generated.api.training.forward_backward import OPERATION as FORWARD_BACKWARD
-from tinkerwire_generated.models import ForwardBackwardRequest, ForwardRequest
 from tinkerwire_generated.protobuf import MESSAGE_VERSIONS
 
 from .._futures.logger import log
 from .dialect import BATCH_OPERATIONS, Dialect
 
 
-def refuse_non_finite_batch(request: ForwardBackwardRequest | ForwardRequest, dialect: Dialect) -> None:
+def refuse_non_finite_batch(request: models.ForwardBackwardRequest | models.ForwardRequest, dialect: Dialect) -> None:
     """Raise ValueError, with the place, for NaN or infinity in a batch; orjson would write null in its place."""
-    batch = request.forward_input if isinstance(request, ForwardRequest) else request.forward_backward_input
+    batch = request.forward_input if isinstance(request, models.ForwardRequest) else request.forward_backward_input
     reason = f"JSON has only finite numbers, and batches are sent as JSON: {dialect}"
     for name, value in (batch.loss_fn_config or {}).items():
         if not isinstance(value, str) and not math.isfinite(value):

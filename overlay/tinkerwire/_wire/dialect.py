@@ -13,6 +13,7 @@ from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.conversion.versioning import VersionRange, parse_version, version_before
 from tinkerwire_base.unset import UNSET
+from tinkerwire_generated import models
 from tinkerwire_generated.availability import (
     BODY_VERSIONS,
     FIELD_VERSIONS,
@@ -25,7 +26,6 @@ from tinkerwire_generated.availability import (
     VERSIONS,
 )
 from tinkerwire_generated.constants import PROTOBUF_OPERATIONS
-from tinkerwire_generated.models import ClientConfigResponse
 
 from .._futures.logger import log
 from .contract_rules import contract_rules
@@ -39,6 +39,10 @@ CONFIG_SINCE = OPERATION_VERSIONS["client_config"][0]
 LOAD_CREATES_SINCE = FIELD_VERSIONS["ClientConfigResponse"]["create_model_via_load_weights"][1]
 """The first wire version in which load_weights always creates a model; before, a flag of client/config decides."""
 ENCODING_NOTE = "; it takes batches as "
+
+
+def _default_config() -> models.ClientConfigResponse:
+    return models.ClientConfigResponse()
 
 
 @attrs.frozen(kw_only=True)
@@ -60,13 +64,13 @@ class Dialect:
     """The operations whose requests are sent as protobuf: none, one or both of forward and forward_backward."""
     is_provisional: bool
     """True if ``protobuf_operations`` is a guess, which the response to the first such request confirms or corrects."""
-    config: ClientConfigResponse = attrs.field(factory=ClientConfigResponse, repr=False)
+    config: models.ClientConfigResponse = attrs.field(factory=_default_config, repr=False)
     """The server's client config; the defaults if the client did not request it."""
     accepts_protobuf_results: bool = True
     """True if results may be requested as protobuf; False once the server has rejected that."""
 
     @classmethod
-    def for_version(cls, version: str, config: ClientConfigResponse | None = None) -> Dialect:
+    def for_version(cls, version: str, config: models.ClientConfigResponse | None = None) -> Dialect:
         """Return the dialect of a known wire version.
 
         Args:
@@ -80,7 +84,7 @@ class Dialect:
             raise ValueError(f"wire_version: {version} is unknown; the newest known version is {NEWEST}")
         if parse_version(version) < parse_version(OLDEST_MODELS_VERSION):
             raise ValueError(f"wire_version: {version} is too old; the oldest supported is {OLDEST_MODELS_VERSION}")
-        config = config or ClientConfigResponse()
+        config = config or models.ClientConfigResponse()
         if not _has_json_batches(version):
             operations = BATCH_OPERATIONS
         elif config.proto_write_fwdbwd:
@@ -98,7 +102,7 @@ class Dialect:
 
     @classmethod
     def from_client_config(
-        cls, config: ClientConfigResponse | None, flags: Collection[str] = (), *, is_tinker: bool = False
+        cls, config: models.ClientConfigResponse | None, flags: Collection[str] = (), *, is_tinker: bool = False
     ) -> Dialect:
         """Return the dialect of a server with this client config.
 

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from tinkerwire_generated.models import (
-    ForwardBackwardOutput,
-    ForwardBackwardRequest,
-    ForwardRequest,
-    SampleResponse,
-)
+from tinkerwire_generated import models
 from tinkerwire_generated.protobuf import message_class
 
 from .protobuf_forms import REQUEST, message_codec
@@ -22,7 +17,7 @@ T = TypeVar("T")
 
 
 def encode_request(
-    request: ForwardBackwardRequest | ForwardRequest, version: str | None = None, floor: str | None = None
+    request: models.ForwardBackwardRequest | models.ForwardRequest, version: str | None = None, floor: str | None = None
 ) -> bytes:
     """Return the ForwardBackwardRequest message of a request; for a ForwardRequest, one that is forward_only.
 
@@ -38,7 +33,7 @@ def encode_request(
         OverflowError: a token id or seq_id beyond 32 bits, or a value beyond float32; with its place.
         ValueError, TypeError: a value without a protobuf form, such as an asset pointer; with its place.
     """
-    message = message_class(REQUEST)(forward_only=isinstance(request, ForwardRequest))
+    message = message_class(REQUEST)(forward_only=isinstance(request, models.ForwardRequest))
     message_codec(floor or version, version).write(REQUEST, message, request)
     return serialize_message(message, version)
 
@@ -52,11 +47,11 @@ def decode_result(data: bytes, model: type[T]) -> T:
     return message_codec().read(model.__name__, parse_message(model.__name__, data), model)
 
 
-def decode_output(data: bytes) -> ForwardBackwardOutput:
+def decode_output(data: bytes) -> models.ForwardBackwardOutput:
     """Return the result of a ForwardBackwardOutput message; raise ValueError with the path if it is malformed."""
-    return decode_result(data, ForwardBackwardOutput)
+    return decode_result(data, models.ForwardBackwardOutput)
 
 
-def decode_sample(data: bytes) -> SampleResponse:
+def decode_sample(data: bytes) -> models.SampleResponse:
     """Return the result of a SampleResponse message; raise ValueError with the path if it is malformed."""
-    return decode_result(data, SampleResponse)
+    return decode_result(data, models.SampleResponse)

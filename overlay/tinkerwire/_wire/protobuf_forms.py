@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from tinkerwire_base.unset import UNSET
-from tinkerwire_generated.models import ForwardBackwardInput, ModelInput, TensorData
+from tinkerwire_generated import models
 
 from . import protobuf_tensors as tensors
 from .protobuf_fields import Form, FormTables, MessageCodec
@@ -27,13 +27,13 @@ def _read_logprobs(place: str, data: bytes) -> Any:
     return tensors.raw_array(place, data, tensors.FLOAT32) if data else UNSET
 
 
-def _write_input(codec: MessageCodec, message: Any, prefix: str, value: ForwardBackwardInput) -> None:
+def _write_input(codec: MessageCodec, message: Any, prefix: str, value: models.ForwardBackwardInput) -> None:
     check_model(value, codec.newest)
     codec.write(REQUEST, message, value)
 
 
 def _read_input(codec: MessageCodec, _: str, message: Any) -> Any:
-    return codec.read(REQUEST, message, ForwardBackwardInput)
+    return codec.read(REQUEST, message, models.ForwardBackwardInput)
 
 
 def _write_config(codec: MessageCodec, message: Any, prefix: str, config: Mapping[str, float | str]) -> None:
@@ -64,16 +64,16 @@ def _read_config(_: MessageCodec, prefix: str, message: Any) -> Any:
     return config or UNSET
 
 
-def _write_chunks(codec: MessageCodec, message: Any, prefix: str, value: ModelInput) -> None:
+def _write_chunks(codec: MessageCodec, message: Any, prefix: str, value: models.ModelInput) -> None:
     form = codec.form_of("Chunk")
     for position, chunk in enumerate(value.chunks):
         form.write(message.model_input.add(), f"{prefix}model_input.chunks[{position}]", chunk)
 
 
-def _read_chunks(codec: MessageCodec, prefix: str, message: Any) -> ModelInput:
+def _read_chunks(codec: MessageCodec, prefix: str, message: Any) -> models.ModelInput:
     form = codec.form_of("Chunk")
     chunks = [form.read(f"{prefix}model_input[{i}]", chunk) for i, chunk in enumerate(message.model_input)]
-    return ModelInput(chunks=chunks)
+    return models.ModelInput(chunks=chunks)
 
 
 def _spans_reader(field: str) -> Callable[[MessageCodec, str, Any], Any]:
@@ -88,7 +88,9 @@ def _spans_reader(field: str) -> Callable[[MessageCodec, str, Any], Any]:
     return read
 
 
-def _write_outputs(_: MessageCodec, message: Any, prefix: str, outputs: Sequence[Mapping[str, TensorData]]) -> None:
+def _write_outputs(
+    _: MessageCodec, message: Any, prefix: str, outputs: Sequence[Mapping[str, models.TensorData]]
+) -> None:
     start = 0
     for names, group in groupby(outputs, _record_key):
         record_outputs = list(group)
@@ -103,7 +105,7 @@ def _write_outputs(_: MessageCodec, message: Any, prefix: str, outputs: Sequence
         start += len(record_outputs)
 
 
-def _record_key(output: Mapping[str, TensorData]) -> Sequence[tuple[str, str, tuple[int, ...]]]:
+def _record_key(output: Mapping[str, models.TensorData]) -> Sequence[tuple[str, str, tuple[int, ...]]]:
     """Return the properties that outputs of a record share: names, dtypes and shapes without the first dimension."""
     return [
         (name, tensor.dtype, tuple(tensors.trailing_shape(f"loss_fn_outputs[{name!r}]", tensor)))
@@ -111,7 +113,7 @@ def _record_key(output: Mapping[str, TensorData]) -> Sequence[tuple[str, str, tu
     ]
 
 
-def _read_outputs(_: MessageCodec, prefix: str, message: Any) -> list[dict[str, TensorData]]:
+def _read_outputs(_: MessageCodec, prefix: str, message: Any) -> list[dict[str, models.TensorData]]:
     return [
         output
         for position, record in enumerate(message.loss_fn_outputs)
@@ -119,7 +121,7 @@ def _read_outputs(_: MessageCodec, prefix: str, message: Any) -> list[dict[str, 
     ]
 
 
-def _split_record(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
+def _split_record(place: str, record: Any) -> Iterator[dict[str, models.TensorData]]:
     """Return one map of tensors per datum of a record; without a count in the record, the fields give it."""
     columns = {
         name: list(tensors.split(f"{place}.fields[{name!r}]", field)) for name, field in sorted(record.fields.items())

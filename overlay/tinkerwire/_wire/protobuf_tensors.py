@@ -13,7 +13,7 @@ from tinkerwire_base.lazy_numpy import Array, np
 from tinkerwire_base.list_array import EMPTY_LOGPROB, EMPTY_TOKEN, TopkLogprobs
 from tinkerwire_base.tensors import wire_array
 from tinkerwire_base.validators import INT32_MAX, INT32_MIN, NumberRangeError
-from tinkerwire_generated.models import TensorData
+from tinkerwire_generated import models
 from tinkerwire_generated.protobuf import ENUM_VALUES
 
 FLOAT32, INT64, INT32, BFLOAT16 = (
@@ -89,7 +89,7 @@ def float32_bytes(place: str, values: Any) -> bytes:
         raise ValueError(f"{place}: cannot be read as float32: {error}") from None
 
 
-def put_tensor(message: Any, place: str, tensor: TensorData) -> None:
+def put_tensor(message: Any, place: str, tensor: models.TensorData) -> None:
     """Fill a Tensor message; raise ValueError or OverflowError with the place for data that does not fit its dtype."""
     values = _values(place, tensor)
     message.dtype = _NUMBERS[tensor.dtype]
@@ -102,7 +102,7 @@ def put_tensor(message: Any, place: str, tensor: TensorData) -> None:
     message.sparse_csr.col_indices = np.asarray(tensor.sparse_col_indices, "<i8").tobytes()
 
 
-def tensor_of(place: str, message: Any) -> TensorData:
+def tensor_of(place: str, message: Any) -> models.TensorData:
     """Return the tensor of a Tensor message; raise ValueError with the place if it is malformed."""
     encoding = message.WhichOneof("encoding")
     if encoding is None:
@@ -118,7 +118,7 @@ def tensor_of(place: str, message: Any) -> TensorData:
     return _tensor(place, values, shape if shape or len(values) == 1 else [len(values)])
 
 
-def split(place: str, message: Any) -> Iterator[TensorData]:
+def split(place: str, message: Any) -> Iterator[models.TensorData]:
     """Return the tensors of a BatchedTensor as views of one array; raise ValueError with the place if malformed."""
     raw = raw_array(place, message.data, message.dtype)
     offsets = numbers(f"{place}.offsets", message.offsets, INT64)
@@ -140,7 +140,7 @@ def split(place: str, message: Any) -> Iterator[TensorData]:
         yield _tensor(f"{place}[{position}]", values[start:end], shape)
 
 
-def join(message: Any, place: str, tensors: Sequence[TensorData]) -> None:
+def join(message: Any, place: str, tensors: Sequence[models.TensorData]) -> None:
     """Fill a BatchedTensor with tensors that share a dtype and all dimensions but the first.
 
     Raises:
@@ -156,7 +156,7 @@ def join(message: Any, place: str, tensors: Sequence[TensorData]) -> None:
     message.data = b"".join(map(_bytes, parts))
 
 
-def trailing_shape(place: str, tensor: TensorData) -> list[int]:
+def trailing_shape(place: str, tensor: models.TensorData) -> list[int]:
     """Return the lengths of all dimensions but the first; raise ValueError for a scalar."""
     if tensor.shape is not None and not tensor.shape:
         raise ValueError(f"{place}: protobuf cannot hold a tensor without dimensions; give it shape [1]")
@@ -185,7 +185,7 @@ def put_topk(message: Any, place: str, topk: TopK) -> None:
     message.logprobs = float32_bytes(f"{place} logprobs", [logprob for _, logprob in cells])
 
 
-def _values(place: str, tensor: TensorData) -> Array:
+def _values(place: str, tensor: models.TensorData) -> Array:
     """Return the values in the wire's dtype; NumberRangeError for one that does not fit."""
     data: Any = tensor.raw
     is_array = isinstance(data, np.ndarray)
@@ -211,9 +211,9 @@ def _bytes(values: Array) -> bytes:
     return values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
-def _tensor(place: str, values: Array, shape: list[int], **rows: Array) -> TensorData:
+def _tensor(place: str, values: Array, shape: list[int], **rows: Array) -> models.TensorData:
     dtype: Any = "int64" if values.dtype.kind == "i" else "float32"
     try:
-        return TensorData(data=values, dtype=dtype, shape=shape, **rows)
+        return models.TensorData(data=values, dtype=dtype, shape=shape, **rows)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{place}: {error}") from None

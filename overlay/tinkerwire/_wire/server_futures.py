@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -17,7 +17,6 @@ from tinkerwire_base.conversion.converter import parse_json
 from tinkerwire_base.reflection import fields_of, wire_name
 from tinkerwire_generated import models
 from tinkerwire_generated.constants import RESULT_TYPES
-from tinkerwire_generated.models import UntypedAPIFuture
 
 from . import codec
 
@@ -62,7 +61,8 @@ class DeferredResult(Exception):
     """None for a result without content."""
 
 
-Submission = UntypedAPIFuture | ImmediateResult
+# As text, which does not create the model at import.
+Submission: TypeAlias = "models.UntypedAPIFuture | ImmediateResult"
 
 
 def deferred_result(call: Call[Any], response: WireResponse) -> DeferredResult | None:
@@ -88,7 +88,7 @@ def result_type(operation: str) -> type:
     return kind
 
 
-def has_immediate_result(call: Call[UntypedAPIFuture], response: WireResponse) -> bool:
+def has_immediate_result(call: Call[models.UntypedAPIFuture], response: WireResponse) -> bool:
     """Check whether the response to an operation has its result in place of the future of the contract."""
     kind = result_type(call.operation.name)
     if codec.is_protobuf(response):

@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from tinkerwire_generated import models
-
 from .paths import ADDED, API_VERSION, PATHS, TYPE_FOLDERS
 
 NOTE = "# Written by `python -m tinkerwire.dropin stubs`.\n"
@@ -61,15 +59,8 @@ def _names(target: ModuleType) -> list[str]:
     """Return the public names that a module gives: those that it lists, else all that are defined here."""
     listed = getattr(target, "__all__", None)
     extra = [name for name in ("APIResponse", "AsyncAPIResponse") if target.__name__ == "tinkerwire"]
-    names = [*listed, *extra] if listed is not None else [name for name in dir(target) if _is_own(target, name)]
+    names = [*listed, *extra] if listed is not None else _defined_names(target.__name__) & {*dir(target)}
     return sorted(name for name in names if not name.startswith("_"))
-
-
-def _is_own(target: ModuleType, name: str) -> bool:
-    """Return whether a module without ``__all__`` defines a name, or collects it from the generated models."""
-    if target.__name__ == PATHS["tinker.types"] and name in _defined_names(models.__name__):
-        return True
-    return name in _defined_names(target.__name__)
 
 
 @cache

@@ -108,7 +108,7 @@ def test_install_raises_if_another_tinker_is_imported(tmp_path: Path) -> None:
     out = run_python("-c", script.format(str(tmp_path), "import tinker"), code=1)
     assert "RuntimeError: tinker was imported already, from" in out and "python -m tinkerwire.dropin SCRIPT" in out
     assert run_python("-c", script.format(str(tmp_path), "") + "print(tinker.Datum.__module__)") == (
-        "tinkerwire_generated.models\n"
+        "tinkerwire_generated.models.inputs\n"
     )
 
 

@@ -109,9 +109,9 @@ def test_new_field_changes_few_lines_and_works(schema: Path, tmp_path: Path) -> 
     before, after = files_of(GENERATED / PACKAGE), files_of(tmp_path / PACKAGE)
     assert before.keys() == after.keys()
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"models.py", "availability.py", "contract.json"}
+    assert changed == {"models/training.py", "availability.py", "contract.json"}
     lines = {name: diff_lines(before[name], after[name]) for name in changed}
-    assert len(lines["models.py"]) <= 3
+    assert len(lines["models/training.py"]) <= 3
     assert len(lines["availability.py"]) <= 2
     assert len(lines["contract.json"]) <= 12
     program = """

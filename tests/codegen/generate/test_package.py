@@ -49,12 +49,12 @@ def test_check_succeeds_for_committed_files() -> None:
 def test_check_lists_differing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A changed, a missing and an extra file: exit 1, each file by name, and the remedy."""
     package = Path(shutil.copytree(GENERATED / PACKAGE, tmp_path / PACKAGE))
-    (package / "models.py").write_bytes((package / "models.py").read_bytes() + b" ")
+    (package / "constants.py").write_bytes((package / "constants.py").read_bytes() + b" ")
     (package / "api" / "training" / "forward.py").unlink()
     (package / "api" / "stray.py").write_text("")
     assert main(["check", "--out", str(tmp_path)]) == 1
     *files, way_out = capsys.readouterr().err.splitlines()
-    assert files == ["not generated: api/stray.py", "missing: api/training/forward.py", "differs: models.py"]
+    assert files == ["not generated: api/stray.py", "missing: api/training/forward.py", "differs: constants.py"]
     assert way_out == f"{tmp_path} does not match {SCHEMA}; run `make generate` and commit the result"
 
 
@@ -62,8 +62,8 @@ def test_check_fails_without_a_package(tmp_path: Path) -> None:
     """Without a package, every file is missing."""
     fresh = tmp_path / "fresh"
     fresh.mkdir()
-    (fresh / "models.py").write_text("")
-    assert _differences(fresh, tmp_path / "nowhere") == ["missing: models.py"]
+    (fresh / "constants.py").write_text("")
+    assert _differences(fresh, tmp_path / "nowhere") == ["missing: constants.py"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_check_fails_without_a_package(tmp_path: Path) -> None:
             "#/components/schemas/LoraConfig: required 'rnak' is not one of its properties",
         ),
         (
-            "training.yaml",
+            "optimizers.yaml",
             "default: 0.0001",
             "default: small",
             "AdamParams/properties/learning_rate/default: 'small' is not",
@@ -133,6 +133,14 @@ def test_check_fails_without_a_package(tmp_path: Path) -> None:
         ("sampling.yaml", "/{sampler_id}", "/{sampler}", "Path parameter 'sampler'"),
         ("futures.yaml", "paths:", "paths: [", "futures.yaml: must be YAML"),
         ("openapi.yaml", "x-families: [errors", "x-families: [mistakes", "mistakes.yaml: file does not exist"),
+        ("openapi.yaml", "x-families: [errors", "x-families: [my-errors", "'my-errors' cannot be the name of a module"),
+        (
+            "optimizers.yaml",
+            "    DimuonParams:\n",
+            "    Plan:\n      x-since: 0.38.0\n      description: Own.\n      type: object\n      properties:\n"
+            "        lora: {description: Own., $ref: '#/components/schemas/LoraConfig'}\n    DimuonParams:\n",
+            "Plan of optimizers refers to LoraConfig of training",
+        ),
         ("runs.yaml", "Cursor:", "TensorData:", "schemas TensorData is defined in inputs.yaml and in runs.yaml"),
         (
             "training.yaml",
@@ -147,14 +155,14 @@ def test_broken_contract_leaves_the_old_package(
 ) -> None:
     """A contract with errors: exit 2, the place and the value, and the old package stays."""
     replace(schema / file, old, new)
-    old_file = tmp_path / PACKAGE / "models.py"
+    old_file = tmp_path / PACKAGE / "constants.py"
     old_file.parent.mkdir()
     old_file.write_text("# old")
     assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 2
     output = capsys.readouterr().err
     assert words in output
     assert str(schema) in output
-    assert files_of(tmp_path / PACKAGE) == {"models.py": b"# old"}
+    assert files_of(tmp_path / PACKAGE) == {"constants.py": b"# old"}
 
 
 def test_failing_generator_leaves_the_old_package(
@@ -165,12 +173,12 @@ def test_failing_generator_leaves_the_old_package(
     (tmp_path / "hidden" / "ruff").mkdir(parents=True)
     (tmp_path / "hidden" / "ruff" / "__init__.py").write_text("")
     (tmp_path / "hidden" / "ruff" / "__main__.py").write_text("raise SystemExit('no ruff')")
-    old_file = tmp_path / PACKAGE / "models.py"
+    old_file = tmp_path / PACKAGE / "constants.py"
     old_file.parent.mkdir()
     old_file.write_text("# old")
     assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 2
     assert "ruff" in capsys.readouterr().err
-    assert files_of(tmp_path / PACKAGE) == {"models.py": b"# old"}
+    assert files_of(tmp_path / PACKAGE) == {"constants.py": b"# old"}
 
 
 def test_package_is_generated_beside_the_contract(tmp_path: Path) -> None:

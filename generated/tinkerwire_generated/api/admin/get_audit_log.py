@@ -6,26 +6,26 @@ from datetime import date
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UNSET, UnsetType
 
-from ...models import AuditEventType, AuditLogResponse, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="get_audit_log",
     tag="admin",
     method="GET",
     path="/api/v1/audit",
-    results={
-        200: AuditLogResponse,
-        401: ErrorBody,
-        422: ValidationErrorBody,
+    get_results=lambda: {
+        200: models.AuditLogResponse,
+        401: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def get_audit_log(
     *,
-    event_type: AuditEventType | UnsetType = UNSET,
+    event_type: models.AuditEventType | UnsetType = UNSET,
     day: date | UnsetType = UNSET,
-) -> Call[AuditLogResponse]:
+) -> Call[models.AuditLogResponse]:
     """Read the audit log."""
     return Call(
         OPERATION,

@@ -5,17 +5,17 @@ from datetime import datetime
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import BillingUsageResponse, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="get_billing_usage",
     tag="admin",
     method="GET",
     path="/api/v1/billing/usage/events",
-    results={
-        200: BillingUsageResponse,
-        401: ErrorBody,
-        422: ValidationErrorBody,
+    get_results=lambda: {
+        200: models.BillingUsageResponse,
+        401: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -24,7 +24,7 @@ def get_billing_usage(
     *,
     starting_on: datetime,
     ending_before: datetime,
-) -> Call[BillingUsageResponse]:
+) -> Call[models.BillingUsageResponse]:
     """Read the usage within a span of time."""
     return Call(
         OPERATION,

@@ -4,17 +4,17 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UNSET, UnsetType
 
-from ...models import CurrentCheckpointStorageUsageResponse, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="get_checkpoint_storage_usage",
     tag="admin",
     method="GET",
     path="/api/v1/billing/usage/checkpoints/current",
-    results={
-        200: CurrentCheckpointStorageUsageResponse,
-        401: ErrorBody,
-        422: ValidationErrorBody,
+    get_results=lambda: {
+        200: models.CurrentCheckpointStorageUsageResponse,
+        401: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -22,7 +22,7 @@ OPERATION = Operation(
 def get_checkpoint_storage_usage(
     *,
     project_id: str | UnsetType = UNSET,
-) -> Call[CurrentCheckpointStorageUsageResponse]:
+) -> Call[models.CurrentCheckpointStorageUsageResponse]:
     """Read the current storage of checkpoints."""
     return Call(
         OPERATION,

@@ -3,20 +3,20 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import AuthConfigResponse
+from ... import models
 
 OPERATION = Operation(
     name="auth_config",
     tag="auth",
     method="GET",
     path="/api/unauthed/auth-config",
-    results={
-        200: AuthConfigResponse,
+    get_results=lambda: {
+        200: models.AuthConfigResponse,
     },
 )
 
 
-def auth_config() -> Call[AuthConfigResponse]:
+def auth_config() -> Call[models.AuthConfigResponse]:
     """Get the configuration for signing in; needs no key."""
     return Call(
         OPERATION,

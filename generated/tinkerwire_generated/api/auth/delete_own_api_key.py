@@ -3,18 +3,18 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="delete_own_api_key",
     tag="auth",
     method="DELETE",
     path="/api/v1/auth/apikey/me",
-    results={
+    get_results=lambda: {
         200: None,
         204: None,
-        401: ErrorBody,
-        404: ErrorBody,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
     },
 )
 

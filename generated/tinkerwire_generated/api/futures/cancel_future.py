@@ -3,27 +3,27 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CancelFutureRequest, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="cancel_future",
     tag="futures",
     method="POST",
     path="/api/v1/cancel_future",
-    request=CancelFutureRequest,
-    results={
+    get_request=lambda: models.CancelFutureRequest,
+    get_results=lambda: {
         200: None,
         204: None,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def cancel_future(
     *,
-    body: CancelFutureRequest,
+    body: models.CancelFutureRequest,
 ) -> Call[None]:
     """Cancel a sample; only if client/dynamic_config enables it."""
     return Call(

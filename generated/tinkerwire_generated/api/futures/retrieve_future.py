@@ -3,80 +3,61 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import (
-    CompleteMetadataResponse,
-    CreateCustomLossResponse,
-    CreateModelResponse,
-    ErrorBody,
-    ForwardBackwardOutput,
-    FutureRetrieveRequest,
-    LoadWeightsResponse,
-    OptimStepResponse,
-    RequestFailedResponse,
-    SampleResponse,
-    SaveWeightsExternalResponse,
-    SaveWeightsExternalResponseInternal,
-    SaveWeightsForSamplerResponse,
-    SaveWeightsForSamplerResponseInternal,
-    SaveWeightsResponse,
-    TryAgainResponse,
-    UnloadModelResponse,
-    ValidationErrorBody,
-)
+from ... import models
 
 OPERATION = Operation(
     name="retrieve_future",
     tag="futures",
     method="POST",
     path="/api/v1/retrieve_future",
-    request=FutureRetrieveRequest,
-    results={
-        200: CompleteMetadataResponse
-        | CreateCustomLossResponse
-        | CreateModelResponse
-        | ForwardBackwardOutput
-        | LoadWeightsResponse
-        | OptimStepResponse
-        | RequestFailedResponse
-        | SampleResponse
-        | SaveWeightsExternalResponse
-        | SaveWeightsExternalResponseInternal
-        | SaveWeightsForSamplerResponse
-        | SaveWeightsForSamplerResponseInternal
-        | SaveWeightsResponse
-        | TryAgainResponse
-        | UnloadModelResponse,
-        400: ErrorBody,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        408: TryAgainResponse,
-        410: ErrorBody,
-        422: ValidationErrorBody,
-        429: ErrorBody,
+    get_request=lambda: models.FutureRetrieveRequest,
+    get_results=lambda: {
+        200: models.CompleteMetadataResponse
+        | models.CreateCustomLossResponse
+        | models.CreateModelResponse
+        | models.ForwardBackwardOutput
+        | models.LoadWeightsResponse
+        | models.OptimStepResponse
+        | models.RequestFailedResponse
+        | models.SampleResponse
+        | models.SaveWeightsExternalResponse
+        | models.SaveWeightsExternalResponseInternal
+        | models.SaveWeightsForSamplerResponse
+        | models.SaveWeightsForSamplerResponseInternal
+        | models.SaveWeightsResponse
+        | models.TryAgainResponse
+        | models.UnloadModelResponse,
+        400: models.ErrorBody,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        408: models.TryAgainResponse,
+        410: models.ErrorBody,
+        422: models.ValidationErrorBody,
+        429: models.ErrorBody,
     },
 )
 
 
 def retrieve_future(
     *,
-    body: FutureRetrieveRequest,
+    body: models.FutureRetrieveRequest,
 ) -> Call[
-    CompleteMetadataResponse
-    | CreateCustomLossResponse
-    | CreateModelResponse
-    | ForwardBackwardOutput
-    | LoadWeightsResponse
-    | OptimStepResponse
-    | RequestFailedResponse
-    | SampleResponse
-    | SaveWeightsExternalResponse
-    | SaveWeightsExternalResponseInternal
-    | SaveWeightsForSamplerResponse
-    | SaveWeightsForSamplerResponseInternal
-    | SaveWeightsResponse
-    | TryAgainResponse
-    | UnloadModelResponse
+    models.CompleteMetadataResponse
+    | models.CreateCustomLossResponse
+    | models.CreateModelResponse
+    | models.ForwardBackwardOutput
+    | models.LoadWeightsResponse
+    | models.OptimStepResponse
+    | models.RequestFailedResponse
+    | models.SampleResponse
+    | models.SaveWeightsExternalResponse
+    | models.SaveWeightsExternalResponseInternal
+    | models.SaveWeightsForSamplerResponse
+    | models.SaveWeightsForSamplerResponseInternal
+    | models.SaveWeightsResponse
+    | models.TryAgainResponse
+    | models.UnloadModelResponse
 ]:
     """Wait for a result; the server holds the request until the result is ready or some time has passed."""
     return Call(

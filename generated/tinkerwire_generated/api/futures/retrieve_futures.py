@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, FuturesRetrieveRequest, FuturesRetrieveResponse, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="retrieve_futures",
     tag="futures",
     method="POST",
     path="/api/v1/retrieve_futures",
-    request=FuturesRetrieveRequest,
-    results={
-        200: FuturesRetrieveResponse,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.FuturesRetrieveRequest,
+    get_results=lambda: {
+        200: models.FuturesRetrieveResponse,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def retrieve_futures(
     *,
-    body: FuturesRetrieveRequest,
-) -> Call[FuturesRetrieveResponse]:
+    body: models.FuturesRetrieveRequest,
+) -> Call[models.FuturesRetrieveResponse]:
     """Wait for any of the samples of a sampling session; only if client/config requires it."""
     return Call(
         OPERATION,

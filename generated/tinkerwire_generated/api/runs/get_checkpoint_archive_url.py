@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CheckpointArchiveUrlResponse, ErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="get_checkpoint_archive_url",
@@ -11,11 +11,11 @@ OPERATION = Operation(
     method="GET",
     path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/archive",
     multi_segment=("checkpoint_id",),
-    results={
-        200: CheckpointArchiveUrlResponse,
+    get_results=lambda: {
+        200: models.CheckpointArchiveUrlResponse,
         302: None,
-        401: ErrorBody,
-        404: ErrorBody,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
     },
 )
 
@@ -23,7 +23,7 @@ OPERATION = Operation(
 def get_checkpoint_archive_url(
     training_run_id: str,
     checkpoint_id: str,
-) -> Call[CheckpointArchiveUrlResponse | None]:
+) -> Call[models.CheckpointArchiveUrlResponse | None]:
     """Get the URL of a checkpoint as one archive, as a redirect that clients do not follow."""
     return Call(
         OPERATION,

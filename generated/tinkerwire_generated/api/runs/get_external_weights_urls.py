@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, ExternalWeightsUrlsResponse
+from ... import models
 
 OPERATION = Operation(
     name="get_external_weights_urls",
@@ -11,10 +11,10 @@ OPERATION = Operation(
     method="GET",
     path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/external_weights_urls",
     multi_segment=("checkpoint_id",),
-    results={
-        200: ExternalWeightsUrlsResponse,
-        401: ErrorBody,
-        404: ErrorBody,
+    get_results=lambda: {
+        200: models.ExternalWeightsUrlsResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
     },
 )
 
@@ -22,7 +22,7 @@ OPERATION = Operation(
 def get_external_weights_urls(
     training_run_id: str,
     checkpoint_id: str,
-) -> Call[ExternalWeightsUrlsResponse]:
+) -> Call[models.ExternalWeightsUrlsResponse]:
     """Get the URLs of the files of a checkpoint that was saved for download."""
     return Call(
         OPERATION,

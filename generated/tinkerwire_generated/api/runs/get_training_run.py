@@ -4,18 +4,18 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UNSET, UnsetType
 
-from ...models import AccessScope, ErrorBody, TrainingRun, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="get_training_run",
     tag="runs",
     method="GET",
     path="/api/v1/training_runs/{training_run_id}",
-    results={
-        200: TrainingRun,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_results=lambda: {
+        200: models.TrainingRun,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -23,8 +23,8 @@ OPERATION = Operation(
 def get_training_run(
     training_run_id: str,
     *,
-    access_scope: AccessScope | UnsetType = UNSET,
-) -> Call[TrainingRun]:
+    access_scope: models.AccessScope | UnsetType = UNSET,
+) -> Call[models.TrainingRun]:
     """Describe a training run."""
     return Call(
         OPERATION,

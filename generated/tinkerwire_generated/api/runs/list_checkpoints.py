@@ -3,24 +3,24 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CheckpointsListResponse, ErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="list_checkpoints",
     tag="runs",
     method="GET",
     path="/api/v1/training_runs/{training_run_id}/checkpoints",
-    results={
-        200: CheckpointsListResponse,
-        401: ErrorBody,
-        404: ErrorBody,
+    get_results=lambda: {
+        200: models.CheckpointsListResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
     },
 )
 
 
 def list_checkpoints(
     training_run_id: str,
-) -> Call[CheckpointsListResponse]:
+) -> Call[models.CheckpointsListResponse]:
     """List the checkpoints of a training run."""
     return Call(
         OPERATION,

@@ -3,24 +3,24 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CheckpointsListResponse, ErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="list_model_checkpoints",
     tag="runs",
     method="GET",
     path="/api/v1/models/{model_id}/checkpoints",
-    results={
-        200: CheckpointsListResponse,
-        401: ErrorBody,
-        404: ErrorBody,
+    get_results=lambda: {
+        200: models.CheckpointsListResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
     },
 )
 
 
 def list_model_checkpoints(
     model_id: str,
-) -> Call[CheckpointsListResponse]:
+) -> Call[models.CheckpointsListResponse]:
     """List the checkpoints of a model; list_checkpoints replaced it."""
     return Call(
         OPERATION,

@@ -4,17 +4,17 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UNSET, UnsetType
 
-from ...models import AccessScope, ErrorBody, TrainingRunsResponse, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="list_training_runs",
     tag="runs",
     method="GET",
     path="/api/v1/training_runs",
-    results={
-        200: TrainingRunsResponse,
-        401: ErrorBody,
-        422: ValidationErrorBody,
+    get_results=lambda: {
+        200: models.TrainingRunsResponse,
+        401: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -23,9 +23,9 @@ def list_training_runs(
     *,
     limit: int | UnsetType = 20,
     offset: int | UnsetType = 0,
-    access_scope: AccessScope | UnsetType = UNSET,
+    access_scope: models.AccessScope | UnsetType = UNSET,
     project_id: str | UnsetType = UNSET,
-) -> Call[TrainingRunsResponse]:
+) -> Call[models.TrainingRunsResponse]:
     """List training runs; the response is one page."""
     return Call(
         OPERATION,

@@ -4,17 +4,17 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UnsetType
 
-from ...models import CheckpointsListResponse, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="list_user_checkpoints",
     tag="runs",
     method="GET",
     path="/api/v1/checkpoints",
-    results={
-        200: CheckpointsListResponse,
-        401: ErrorBody,
-        422: ValidationErrorBody,
+    get_results=lambda: {
+        200: models.CheckpointsListResponse,
+        401: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -23,7 +23,7 @@ def list_user_checkpoints(
     *,
     limit: int | UnsetType = 100,
     offset: int | UnsetType = 0,
-) -> Call[CheckpointsListResponse]:
+) -> Call[models.CheckpointsListResponse]:
     """List the checkpoints of all training runs of the caller; the response is one page."""
     return Call(
         OPERATION,

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="publish_checkpoint",
@@ -11,11 +11,11 @@ OPERATION = Operation(
     method="POST",
     path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/publish",
     multi_segment=("checkpoint_id",),
-    results={
+    get_results=lambda: {
         200: None,
         204: None,
-        401: ErrorBody,
-        404: ErrorBody,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
     },
 )
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, SetCheckpointTtlRequest, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="set_checkpoint_ttl",
@@ -11,13 +11,13 @@ OPERATION = Operation(
     method="PUT",
     path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/ttl",
     multi_segment=("checkpoint_id",),
-    request=SetCheckpointTtlRequest,
-    results={
+    get_request=lambda: models.SetCheckpointTtlRequest,
+    get_results=lambda: {
         200: None,
         204: None,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -26,7 +26,7 @@ def set_checkpoint_ttl(
     training_run_id: str,
     checkpoint_id: str,
     *,
-    body: SetCheckpointTtlRequest,
+    body: models.SetCheckpointTtlRequest,
 ) -> Call[None]:
     """Set or remove the time after which a checkpoint is deleted."""
     return Call(

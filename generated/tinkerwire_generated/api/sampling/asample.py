@@ -3,29 +3,29 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, SampleRequest, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="asample",
     tag="sampling",
     method="POST",
     path="/api/v1/asample",
-    request=SampleRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
-        429: ErrorBody,
+    get_request=lambda: models.SampleRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
+        429: models.ErrorBody,
     },
 )
 
 
 def asample(
     *,
-    body: SampleRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.SampleRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Sample from a model, or score a prompt; the result is SampleResponse."""
     return Call(
         OPERATION,

@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CreateSamplingSessionRequest, CreateSamplingSessionResponse, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="create_sampling_session",
     tag="sampling",
     method="POST",
     path="/api/v1/create_sampling_session",
-    request=CreateSamplingSessionRequest,
-    results={
-        200: CreateSamplingSessionResponse,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.CreateSamplingSessionRequest,
+    get_results=lambda: {
+        200: models.CreateSamplingSessionResponse,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def create_sampling_session(
     *,
-    body: CreateSamplingSessionRequest,
-) -> Call[CreateSamplingSessionResponse]:
+    body: models.CreateSamplingSessionRequest,
+) -> Call[models.CreateSamplingSessionResponse]:
     """Open a sampling session on a base model or on saved weights; the response is immediate."""
     return Call(
         OPERATION,

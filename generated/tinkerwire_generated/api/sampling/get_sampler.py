@@ -3,24 +3,24 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, GetSamplerResponse
+from ... import models
 
 OPERATION = Operation(
     name="get_sampler",
     tag="sampling",
     method="GET",
     path="/api/v1/samplers/{sampler_id}",
-    results={
-        200: GetSamplerResponse,
-        401: ErrorBody,
-        404: ErrorBody,
+    get_results=lambda: {
+        200: models.GetSamplerResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
     },
 )
 
 
 def get_sampler(
     sampler_id: str,
-) -> Call[GetSamplerResponse]:
+) -> Call[models.GetSamplerResponse]:
     """Describe the base model and weights of a sampler."""
     return Call(
         OPERATION,

@@ -3,27 +3,27 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, JoinSamplingSessionRequest, JoinSamplingSessionResponse, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="join_sampling_session",
     tag="sampling",
     method="POST",
     path="/api/v1/join_sampling_session",
-    request=JoinSamplingSessionRequest,
-    results={
-        200: JoinSamplingSessionResponse,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.JoinSamplingSessionRequest,
+    get_results=lambda: {
+        200: models.JoinSamplingSessionResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def join_sampling_session(
     *,
-    body: JoinSamplingSessionRequest,
-) -> Call[JoinSamplingSessionResponse]:
+    body: models.JoinSamplingSessionRequest,
+) -> Call[models.JoinSamplingSessionResponse]:
     """Get the number of a copy of a sampling client; only if client/config requires it."""
     return Call(
         OPERATION,

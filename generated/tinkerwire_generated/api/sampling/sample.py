@@ -3,27 +3,27 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, SampleResponse, SamplingSampleParams, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="sample",
     tag="sampling",
     method="POST",
     path="/api/v1/sample",
-    request=SamplingSampleParams,
-    results={
-        200: SampleResponse,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.SamplingSampleParams,
+    get_results=lambda: {
+        200: models.SampleResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def sample(
     *,
-    body: SamplingSampleParams,
-) -> Call[SampleResponse]:
+    body: models.SamplingSampleParams,
+) -> Call[models.SampleResponse]:
     """Sample from a model; the response comes when sampling is complete."""
     return Call(
         OPERATION,

@@ -3,21 +3,21 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, GetServerCapabilitiesResponse
+from ... import models
 
 OPERATION = Operation(
     name="get_server_capabilities",
     tag="service",
     method="GET",
     path="/api/v1/get_server_capabilities",
-    results={
-        200: GetServerCapabilitiesResponse,
-        401: ErrorBody,
+    get_results=lambda: {
+        200: models.GetServerCapabilitiesResponse,
+        401: models.ErrorBody,
     },
 )
 
 
-def get_server_capabilities() -> Call[GetServerCapabilitiesResponse]:
+def get_server_capabilities() -> Call[models.GetServerCapabilitiesResponse]:
     """List the base models that can be trained or sampled."""
     return Call(
         OPERATION,

@@ -3,20 +3,20 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import HealthResponse
+from ... import models
 
 OPERATION = Operation(
     name="healthz",
     tag="service",
     method="GET",
     path="/api/v1/healthz",
-    results={
-        200: HealthResponse,
+    get_results=lambda: {
+        200: models.HealthResponse,
     },
 )
 
 
-def healthz() -> Call[HealthResponse]:
+def healthz() -> Call[models.HealthResponse]:
     """Check that the server is up."""
     return Call(
         OPERATION,

@@ -3,20 +3,20 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import AssignSessionProjectRequest, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="assign_session_project",
     tag="session",
     method="PUT",
     path="/api/v1/sessions/{session_id}/project",
-    request=AssignSessionProjectRequest,
-    results={
+    get_request=lambda: models.AssignSessionProjectRequest,
+    get_results=lambda: {
         200: None,
         204: None,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -24,7 +24,7 @@ OPERATION = Operation(
 def assign_session_project(
     session_id: str,
     *,
-    body: AssignSessionProjectRequest,
+    body: models.AssignSessionProjectRequest,
 ) -> Call[None]:
     """Move a session to a project."""
     return Call(

@@ -3,27 +3,27 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CreateSessionRequest, CreateSessionResponse, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="create_session",
     tag="session",
     method="POST",
     path="/api/v1/create_session",
-    request=CreateSessionRequest,
-    results={
-        200: CreateSessionResponse,
-        401: ErrorBody,
-        402: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.CreateSessionRequest,
+    get_results=lambda: {
+        200: models.CreateSessionResponse,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def create_session(
     *,
-    body: CreateSessionRequest,
-) -> Call[CreateSessionResponse]:
+    body: models.CreateSessionRequest,
+) -> Call[models.CreateSessionResponse]:
     """Open a session."""
     return Call(
         OPERATION,

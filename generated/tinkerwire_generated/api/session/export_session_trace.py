@@ -3,24 +3,24 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, SessionTraceExportPollResponse
+from ... import models
 
 OPERATION = Operation(
     name="export_session_trace",
     tag="session",
     method="GET",
     path="/api/v1/sessions/{session_id}/trace_export",
-    results={
-        200: SessionTraceExportPollResponse,
-        401: ErrorBody,
-        404: ErrorBody,
+    get_results=lambda: {
+        200: models.SessionTraceExportPollResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
     },
 )
 
 
 def export_session_trace(
     session_id: str,
-) -> Call[SessionTraceExportPollResponse]:
+) -> Call[models.SessionTraceExportPollResponse]:
     """Get the trace of a session; clients poll every 5 s until the trace is ready."""
     return Call(
         OPERATION,

@@ -3,20 +3,20 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, FinishSessionRequest, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="finish_session",
     tag="session",
     method="POST",
     path="/api/v1/sessions/{session_id}/finish",
-    request=FinishSessionRequest,
-    results={
+    get_request=lambda: models.FinishSessionRequest,
+    get_results=lambda: {
         200: None,
         204: None,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -24,7 +24,7 @@ OPERATION = Operation(
 def finish_session(
     session_id: str,
     *,
-    body: FinishSessionRequest,
+    body: models.FinishSessionRequest,
 ) -> Call[None]:
     """End a session."""
     return Call(

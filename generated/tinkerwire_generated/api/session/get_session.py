@@ -4,18 +4,18 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UNSET, UnsetType
 
-from ...models import AccessScope, ErrorBody, GetSessionResponse, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="get_session",
     tag="session",
     method="GET",
     path="/api/v1/sessions/{session_id}",
-    results={
-        200: GetSessionResponse,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_results=lambda: {
+        200: models.GetSessionResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -23,8 +23,8 @@ OPERATION = Operation(
 def get_session(
     session_id: str,
     *,
-    access_scope: AccessScope | UnsetType = UNSET,
-) -> Call[GetSessionResponse]:
+    access_scope: models.AccessScope | UnsetType = UNSET,
+) -> Call[models.GetSessionResponse]:
     """List the training runs and samplers of a session."""
     return Call(
         OPERATION,

@@ -4,17 +4,17 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UNSET, UnsetType
 
-from ...models import AccessScope, ErrorBody, ListSessionsResponse, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="list_sessions",
     tag="session",
     method="GET",
     path="/api/v1/sessions",
-    results={
-        200: ListSessionsResponse,
-        401: ErrorBody,
-        422: ValidationErrorBody,
+    get_results=lambda: {
+        200: models.ListSessionsResponse,
+        401: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
@@ -23,8 +23,8 @@ def list_sessions(
     *,
     limit: int | UnsetType = 20,
     offset: int | UnsetType = 0,
-    access_scope: AccessScope | UnsetType = UNSET,
-) -> Call[ListSessionsResponse]:
+    access_scope: models.AccessScope | UnsetType = UNSET,
+) -> Call[models.ListSessionsResponse]:
     """List sessions; the response is one page."""
     return Call(
         OPERATION,

@@ -3,26 +3,26 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, SessionSearchRequest, SessionSearchResponse, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="search_sessions",
     tag="session",
     method="POST",
     path="/api/v1/sessions/search",
-    request=SessionSearchRequest,
-    results={
-        200: SessionSearchResponse,
-        401: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.SessionSearchRequest,
+    get_results=lambda: {
+        200: models.SessionSearchResponse,
+        401: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def search_sessions(
     *,
-    body: SessionSearchRequest,
-) -> Call[SessionSearchResponse]:
+    body: models.SessionSearchRequest,
+) -> Call[models.SessionSearchResponse]:
     """Search sessions; the response is one page."""
     return Call(
         OPERATION,

@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, SessionHeartbeatRequest, SessionHeartbeatResponse, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="session_heartbeat",
     tag="session",
     method="POST",
     path="/api/v1/session_heartbeat",
-    request=SessionHeartbeatRequest,
-    results={
-        200: SessionHeartbeatResponse,
-        401: ErrorBody,
-        404: ErrorBody,
-        410: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.SessionHeartbeatRequest,
+    get_results=lambda: {
+        200: models.SessionHeartbeatResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        410: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def session_heartbeat(
     *,
-    body: SessionHeartbeatRequest,
-) -> Call[SessionHeartbeatResponse]:
+    body: models.SessionHeartbeatRequest,
+) -> Call[models.SessionHeartbeatResponse]:
     """Keep a session alive; sent every 10 s."""
     return Call(
         OPERATION,

@@ -3,26 +3,26 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, TelemetryResponse, TelemetrySendRequest, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="telemetry",
     tag="telemetry",
     method="POST",
     path="/api/v1/telemetry",
-    request=TelemetrySendRequest,
-    results={
-        200: TelemetryResponse,
-        401: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.TelemetrySendRequest,
+    get_results=lambda: {
+        200: models.TelemetryResponse,
+        401: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def telemetry(
     *,
-    body: TelemetrySendRequest,
-) -> Call[TelemetryResponse]:
+    body: models.TelemetrySendRequest,
+) -> Call[models.TelemetryResponse]:
     """Report events of a client, at most 100 in one request."""
     return Call(
         OPERATION,

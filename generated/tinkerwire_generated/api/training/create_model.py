@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CreateModelRequest, ErrorBody, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="create_model",
     tag="training",
     method="POST",
     path="/api/v1/create_model",
-    request=CreateModelRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.CreateModelRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def create_model(
     *,
-    body: CreateModelRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.CreateModelRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Create a model to train, a base model with a LoRA adapter; the result is CreateModelResponse."""
     return Call(
         OPERATION,

@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, ForwardRequest, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="forward",
     tag="training",
     method="POST",
     path="/api/v1/forward",
-    request=ForwardRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.ForwardRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def forward(
     *,
-    body: ForwardRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.ForwardRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Compute a loss without gradients; the result is ForwardBackwardOutput."""
     return Call(
         OPERATION,

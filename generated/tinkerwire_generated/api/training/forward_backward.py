@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, ForwardBackwardRequest, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="forward_backward",
     tag="training",
     method="POST",
     path="/api/v1/forward_backward",
-    request=ForwardBackwardRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.ForwardBackwardRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def forward_backward(
     *,
-    body: ForwardBackwardRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.ForwardBackwardRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Compute a loss and add its gradients to those of the model; the result is ForwardBackwardOutput."""
     return Call(
         OPERATION,

@@ -3,27 +3,27 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, GetInfoRequest, GetInfoResponse, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="get_info",
     tag="training",
     method="POST",
     path="/api/v1/get_info",
-    request=GetInfoRequest,
-    results={
-        200: GetInfoResponse,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.GetInfoRequest,
+    get_results=lambda: {
+        200: models.GetInfoResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def get_info(
     *,
-    body: GetInfoRequest,
-) -> Call[GetInfoResponse]:
+    body: models.GetInfoRequest,
+) -> Call[models.GetInfoResponse]:
     """Describe a model; the response is immediate."""
     return Call(
         OPERATION,

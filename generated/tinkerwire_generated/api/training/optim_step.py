@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, OptimStepRequest, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="optim_step",
     tag="training",
     method="POST",
     path="/api/v1/optim_step",
-    request=OptimStepRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.OptimStepRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def optim_step(
     *,
-    body: OptimStepRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.OptimStepRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Update the weights with the accumulated gradients and clear them; the result is OptimStepResponse."""
     return Call(
         OPERATION,

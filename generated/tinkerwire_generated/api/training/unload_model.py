@@ -3,27 +3,27 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, UnloadModelRequest, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="unload_model",
     tag="training",
     method="POST",
     path="/api/v1/unload_model",
-    request=UnloadModelRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.UnloadModelRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def unload_model(
     *,
-    body: UnloadModelRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.UnloadModelRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Unload a model; the result is UnloadModelResponse."""
     return Call(
         OPERATION,

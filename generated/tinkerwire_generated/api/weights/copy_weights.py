@@ -3,27 +3,27 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CopyWeightsRequest, CopyWeightsResponse, ErrorBody, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="copy_weights",
     tag="weights",
     method="POST",
     path="/api/v1/copy_weights",
-    request=CopyWeightsRequest,
-    results={
-        200: CopyWeightsResponse,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.CopyWeightsRequest,
+    get_results=lambda: {
+        200: models.CopyWeightsResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def copy_weights(
     *,
-    body: CopyWeightsRequest,
-) -> Call[CopyWeightsResponse]:
+    body: models.CopyWeightsRequest,
+) -> Call[models.CopyWeightsResponse]:
     """Copy another user's saved weights into a project; the response comes when the copy is complete."""
     return Call(
         OPERATION,

@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, LoadWeightsRequest, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="load_weights",
     tag="weights",
     method="POST",
     path="/api/v1/load_weights",
-    request=LoadWeightsRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.LoadWeightsRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def load_weights(
     *,
-    body: LoadWeightsRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.LoadWeightsRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Load saved weights into a model; the result is LoadWeightsResponse."""
     return Call(
         OPERATION,

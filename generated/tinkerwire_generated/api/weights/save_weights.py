@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, SaveWeightsRequest, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="save_weights",
     tag="weights",
     method="POST",
     path="/api/v1/save_weights",
-    request=SaveWeightsRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.SaveWeightsRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def save_weights(
     *,
-    body: SaveWeightsRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.SaveWeightsRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Save weights and optimizer state for resuming; the result is SaveWeightsResponse."""
     return Call(
         OPERATION,

@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, SaveWeightsExternalRequest, UntypedAPIFuture, ValidationErrorBody
+from ... import models
 
 OPERATION = Operation(
     name="save_weights_external",
     tag="weights",
     method="POST",
     path="/api/v1/save_weights_external",
-    request=SaveWeightsExternalRequest,
-    results={
-        200: UntypedAPIFuture,
-        401: ErrorBody,
-        402: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.SaveWeightsExternalRequest,
+    get_results=lambda: {
+        200: models.UntypedAPIFuture,
+        401: models.ErrorBody,
+        402: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def save_weights_external(
     *,
-    body: SaveWeightsExternalRequest,
-) -> Call[UntypedAPIFuture]:
+    body: models.SaveWeightsExternalRequest,
+) -> Call[models.UntypedAPIFuture]:
     """Save weights to download them; the result is SaveWeightsExternalResponseInternal."""
     return Call(
         OPERATION,

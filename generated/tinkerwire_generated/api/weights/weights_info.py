@@ -3,27 +3,27 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import ErrorBody, ValidationErrorBody, WeightsInfoRequest, WeightsInfoResponse
+from ... import models
 
 OPERATION = Operation(
     name="weights_info",
     tag="weights",
     method="POST",
     path="/api/v1/weights_info",
-    request=WeightsInfoRequest,
-    results={
-        200: WeightsInfoResponse,
-        401: ErrorBody,
-        404: ErrorBody,
-        422: ValidationErrorBody,
+    get_request=lambda: models.WeightsInfoRequest,
+    get_results=lambda: {
+        200: models.WeightsInfoResponse,
+        401: models.ErrorBody,
+        404: models.ErrorBody,
+        422: models.ValidationErrorBody,
     },
 )
 
 
 def weights_info(
     *,
-    body: WeightsInfoRequest,
-) -> Call[WeightsInfoResponse]:
+    body: models.WeightsInfoRequest,
+) -> Call[models.WeightsInfoResponse]:
     """Describe the base model and adapter of saved weights."""
     return Call(
         OPERATION,

@@ -20,13 +20,13 @@ from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
 from tinkerwire_base.lazy_numpy import Array, np
 from tinkerwire_base.tensors import is_torch_installed, refuse_non_finite
 from tinkerwire_base.validators import validator_of
-from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, TensorData
+from tinkerwire_generated import models
 
 from ..._futures.operation_record import thread_state
 
 T = TypeVar("T")
 ArrayKind = Literal["torch", "numpy"]
-CustomLossFn = Callable[[list[Datum], list[Any]], tuple[Any, ...]]
+CustomLossFn = Callable[[list["models.Datum"], list[Any]], tuple[Any, ...]]
 """A custom loss: a function of the batch and its log probabilities, one tensor shaped like target_tokens per datum,
 that returns (loss, metrics) or (loss, metrics, gradients)."""
 TARGET_TOKENS = "target_tokens"
@@ -56,7 +56,7 @@ class CustomLoss:
         ValueError: a datum has no target_tokens, or ``arrays`` is torch, which is not installed.
     """
 
-    def __init__(self, data: list[Datum], loss_fn: CustomLossFn, arrays: ArrayKind | None) -> None:
+    def __init__(self, data: list[models.Datum], loss_fn: CustomLossFn, arrays: ArrayKind | None) -> None:
         if not callable(loss_fn):
             raise TypeError(f"loss_fn: expected a function, got {type(loss_fn).__name__}")
         if inspect.iscoroutinefunction(loss_fn):
@@ -77,11 +77,11 @@ class CustomLoss:
                     "them, because it is a function of their log probabilities"
                 )
 
-    def forward_input(self) -> ForwardBackwardInput:
+    def forward_input(self) -> models.ForwardBackwardInput:
         """Return the batch for the forward pass, without the inputs that only the user's function reads."""
         return self._with_weights([d.loss_fn_inputs.get("weights") or _zero_weights(d) for d in self._data])
 
-    async def evaluate(self, output: ForwardBackwardOutput, blocked_queue: object) -> LossEvaluation:
+    async def evaluate(self, output: models.ForwardBackwardOutput, blocked_queue: object) -> LossEvaluation:
         """Run the user's function on a separate thread.
 
         Args:
@@ -97,11 +97,11 @@ class CustomLoss:
         logprobs = self._logprobs(output)
         return await asyncio.wrap_future(run_on_thread(lambda: self._evaluate(logprobs), blocked_queue))
 
-    def backward_input(self, evaluation: LossEvaluation) -> ForwardBackwardInput:
+    def backward_input(self, evaluation: LossEvaluation) -> models.ForwardBackwardInput:
         """Return the batch for the backward pass, which trains on the gradients."""
-        return self._with_weights([TensorData.from_numpy(-gradient) for gradient in evaluation.gradients])
+        return self._with_weights([models.TensorData.from_numpy(-gradient) for gradient in evaluation.gradients])
 
-    def result(self, evaluation: LossEvaluation, output: ForwardBackwardOutput) -> ForwardBackwardOutput:
+    def result(self, evaluation: LossEvaluation, output: models.ForwardBackwardOutput) -> models.ForwardBackwardOutput:
         """Return the backward result with the metrics of the loss; surrogate_loss:sum is the server's loss."""
         metrics: dict[str, float] = dict(output.metrics)
         surrogate = metrics.pop("loss:sum", None)
@@ -111,14 +111,14 @@ class CustomLoss:
             metrics["surrogate_loss:sum"] = surrogate
         return attrs.evolve(output, metrics=metrics)
 
-    def _with_weights(self, weights: Sequence[TensorData]) -> ForwardBackwardInput:
+    def _with_weights(self, weights: Sequence[models.TensorData]) -> models.ForwardBackwardInput:
         data = [
             attrs.evolve(datum, loss_fn_inputs={TARGET_TOKENS: datum.loss_fn_inputs[TARGET_TOKENS], "weights": tensor})
             for datum, tensor in zip(self._data, weights, strict=True)
         ]
-        return ForwardBackwardInput(data=data, loss_fn="cross_entropy")
+        return models.ForwardBackwardInput(data=data, loss_fn="cross_entropy")
 
-    def _logprobs(self, output: ForwardBackwardOutput) -> list[Array]:
+    def _logprobs(self, output: models.ForwardBackwardOutput) -> list[Array]:
         outputs = output.loss_fn_outputs
         if len(outputs) != len(self._data):
             raise _invalid_response(f"the server must return {len(self._data)} outputs, got {len(outputs)}")
@@ -171,11 +171,11 @@ def _wrap_error(cause: BaseException) -> RuntimeError:
     return error
 
 
-def _zero_weights(datum: Datum) -> TensorData:
-    return TensorData.from_numpy(np.zeros(datum.loss_fn_inputs[TARGET_TOKENS].to_numpy().shape, np.float32))
+def _zero_weights(datum: models.Datum) -> models.TensorData:
+    return models.TensorData.from_numpy(np.zeros(datum.loss_fn_inputs[TARGET_TOKENS].to_numpy().shape, np.float32))
 
 
-def _reshape_logprobs(position: int, logprobs: TensorData | None, datum: Datum) -> Array:
+def _reshape_logprobs(position: int, logprobs: models.TensorData | None, datum: models.Datum) -> Array:
     shape = datum.loss_fn_inputs[TARGET_TOKENS].to_numpy().shape
     array = None if logprobs is None else logprobs.to_numpy()
     if array is None or array.size != np.prod(shape, dtype=int):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import orjson
 
+from tinkerwire_generated import models
 from tinkerwire_generated.api.training import create_custom_loss
-from tinkerwire_generated.models import CreateCustomLossRequest, CreateCustomLossResponse, CustomLossInput, Datum
 
 from ..._polling.pending_result import PendingResult
 from ..._polling.poller import Poller
@@ -33,7 +33,7 @@ class LossHandle:
     """A custom loss, created by ServiceClient.create_custom_loss, for forward_backward_custom in its session."""
 
     name: str
-    inputs: tuple[CustomLossInput, ...]
+    inputs: tuple[models.CustomLossInput, ...]
     """The inputs of the loss, logprobs among them, with their numbers of dimensions."""
     session_id: str
     graph: torch.fx.GraphModule = attrs.field(repr=False)
@@ -52,7 +52,7 @@ class LossHandle:
         """Names of the loss_fn_inputs that each datum must have in addition to target_tokens."""
         return tuple(loss_input.name for loss_input in self.inputs if loss_input.name != LOGPROBS)
 
-    def check(self, data: Sequence[Datum], session_id: str | None) -> None:
+    def check(self, data: Sequence[models.Datum], session_id: str | None) -> None:
         """Raise ValueError unless the loss belongs to the session and each datum has its inputs."""
         if session_id != self.session_id:
             raise ValueError(
@@ -75,7 +75,7 @@ class LossHandle:
     def batch_loss(self) -> CustomLossFn:
         """Return the loss of a batch: the sum over its datums, with metrics that are sums or means."""
 
-        def loss_fn(data: list[Datum], logprobs: list[Any]) -> tuple[Any, dict[str, float]]:
+        def loss_fn(data: list[models.Datum], logprobs: list[Any]) -> tuple[Any, dict[str, float]]:
             total: Any = 0.0
             metrics: dict[str, float] = {}
             for position, (datum, datum_logprobs) in enumerate(zip(data, logprobs, strict=True)):
@@ -133,7 +133,7 @@ class CustomLosses:
         connection = self._session.connection
         if not (await connection.dialect()).config.custom_loss_server_side:
             return None
-        body = CreateCustomLossRequest(
+        body = models.CreateCustomLossRequest(
             session_id=session_id,
             custom_loss_seq_id=self._session.next_custom_loss_seq_id(),
             name=traced.name,
@@ -144,7 +144,7 @@ class CustomLosses:
         pending = PendingResult(
             submission=submission,
             request_type="CreateCustomLoss",
-            result_type=CreateCustomLossResponse,
+            result_type=models.CreateCustomLossResponse,
             traffic=Traffic.TRAINING_FUTURES,
         )
         return (await Poller(connection, pending, connection.retry).result()).loss_id

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import attrs
 
 from tinkerwire_base.validators import INT64_MAX, INT64_MIN
-from tinkerwire_generated.models import CustomLossGraph, CustomLossInput, CustomLossNode
+from tinkerwire_generated import models
 
 from ..._wire.loss_graph import GETATTR, INPUT_NAME, LOGPROBS, MAX_INPUTS, METRIC_NAME
 
@@ -27,9 +27,9 @@ class TracedLoss:
     """A traced loss."""
 
     name: str
-    inputs: tuple[CustomLossInput, ...]
+    inputs: tuple[models.CustomLossInput, ...]
     """The inputs of the loss, logprobs among them, with their numbers of dimensions."""
-    graph: CustomLossGraph
+    graph: models.CustomLossGraph
     module: Any
     """The ``torch.fx.GraphModule`` that computes it."""
 
@@ -64,14 +64,14 @@ def trace(fn: Callable[..., Any], input_ranks: Mapping[str, int]) -> TracedLoss:
     module = _module(torch, name, fn)
     nodes = [_encode_node(torch, name, node) for node in module.graph.nodes]
     _check_output(torch, name, next(node for node in module.graph.nodes if node.op == "output"))
-    return TracedLoss(name, inputs, CustomLossGraph(nodes=nodes), module)
+    return TracedLoss(name, inputs, models.CustomLossGraph(nodes=nodes), module)
 
 
 def _reject(name: str, reason: str) -> NoReturn:
     raise ValueError(f"create_custom_loss: {name}: {reason}")
 
 
-def _inputs(name: str, fn: Callable[..., Any], ranks: Mapping[str, int]) -> tuple[CustomLossInput, ...]:
+def _inputs(name: str, fn: Callable[..., Any], ranks: Mapping[str, int]) -> tuple[models.CustomLossInput, ...]:
     parameters = inspect.signature(fn).parameters
     for parameter in parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
@@ -96,7 +96,7 @@ def _inputs(name: str, fn: Callable[..., Any], ranks: Mapping[str, int]) -> tupl
             _reject(name, f"the rank of {key} must be its number of dimensions, 0, 1 or 2, got {rank!r}")
     if ranks[LOGPROBS] == 0:
         _reject(name, f"the rank of {LOGPROBS} must be that of target_tokens, 1 or 2, got 0")
-    return tuple(CustomLossInput(name=key, rank=ranks[key]) for key in names)  # type: ignore[arg-type]
+    return tuple(models.CustomLossInput(name=key, rank=ranks[key]) for key in names)  # type: ignore[arg-type]
 
 
 def _module(torch: Any, name: str, fn: Callable[..., Any]) -> Any:
@@ -119,7 +119,7 @@ def _module(torch: Any, name: str, fn: Callable[..., Any]) -> Any:
         raise ValueError(f"create_custom_loss: {name}: torch cannot trace the function: {error}; {hint}") from error
 
 
-def _encode_node(torch: Any, name: str, node: Any) -> CustomLossNode:
+def _encode_node(torch: Any, name: str, node: Any) -> models.CustomLossNode:
     if node.op in ("get_attr", "call_module"):
         kind = "a tensor" if node.op == "get_attr" else "a module"
         _reject(name, f"it uses {kind} from outside ({node.target}); it may use only its parameters, numbers and torch")
@@ -131,7 +131,7 @@ def _encode_node(torch: Any, name: str, node: Any) -> CustomLossNode:
     if node.op == "call_method" and target in DETACHING_METHODS:
         _reject(name, f"it calls .{target}(), which does not return a tensor; use tensors for all values")
     args, kwargs = _value(torch, name, list(node.args)), {k: _value(torch, name, v) for k, v in node.kwargs.items()}
-    return CustomLossNode(op=node.op, name=node.name, target=target, args=args, kwargs=kwargs)
+    return models.CustomLossNode(op=node.op, name=node.name, target=target, args=args, kwargs=kwargs)
 
 
 def _value(torch: Any, name: str, value: Any) -> Any:
