@@ -1,5 +1,6 @@
 """Schema-first client for the Tinker API; code for the official SDK works with ``import tinkerwire as tinker``."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tinkerwire_base.errors import (
@@ -32,31 +33,63 @@ from tinkerwire_base.errors import (
     UnprocessableEntityError,
 )
 from tinkerwire_base.tensors import PrecisionWarning
-from tinkerwire_generated import models
 
-from . import auth, types
-from ._connection.retry import RetryConfig
-from ._futures.future import APIFuture
-from ._futures.gather import as_completed, gather
-from ._futures.operation_record import FutureState, Progress, WaitStatus
-from ._rest.admin import AdminClient
-from ._rest.client import RestClient
-from ._sampling.client import SamplingClient
-from ._service import ServiceClient
-from ._training.chunking import ChunkLimits
-from ._training.client import TrainingClient
-from ._training.losses.handles import LossHandle, PerDatumLossFn
-from ._transport.backpressure import SamplingLoad
-from ._transport.httpx_types import APIResponse as APIResponse
-from ._transport.httpx_types import AsyncAPIResponse as AsyncAPIResponse
-from ._transport.httpx_types import RequestOptions, Timeout
-from ._usage import Usage
 from .experimental import ExperimentalWarning
 from .version import __version__
 
-BackcompatSamplingClientFuture = SamplingClient
-BackcompatTrainingClientFuture = TrainingClient
-"""Older names: every client is also the future of its creation."""
+if TYPE_CHECKING:
+    from tinkerwire_generated.models import (
+        AdamOptimizerConfig,
+        AdamParams,
+        Checkpoint,
+        CheckpointType,
+        Datum,
+        DimuonOptimizerConfig,
+        DimuonParams,
+        DmelChunk,
+        EncodedTextChunk,
+        ForwardBackwardOutput,
+        LoraConfig,
+        ModelID,
+        ModelInput,
+        ModelInputChunk,
+        OptimParams,
+        OptimStepRequest,
+        OptimStepResponse,
+        ParsedCheckpointTinkerPath,
+        PromptProvenanceSpan,
+        SampledProvenanceSpan,
+        SampledSequence,
+        SampleRequest,
+        SampleResponse,
+        SamplingParams,
+        StopReason,
+        TensorData,
+        TensorDtype,
+        TrainingRun,
+    )
+
+    from . import auth, types
+    from ._connection.retry import RetryConfig
+    from ._futures.future import APIFuture
+    from ._futures.gather import as_completed, gather
+    from ._futures.operation_record import FutureState, Progress, WaitStatus
+    from ._rest.admin import AdminClient
+    from ._rest.client import RestClient
+    from ._sampling.client import SamplingClient
+    from ._service import ServiceClient
+    from ._training.chunking import ChunkLimits
+    from ._training.client import TrainingClient
+    from ._training.losses.handles import LossHandle, PerDatumLossFn
+    from ._transport.backpressure import SamplingLoad
+    from ._transport.httpx_types import APIResponse as APIResponse
+    from ._transport.httpx_types import AsyncAPIResponse as AsyncAPIResponse
+    from ._transport.httpx_types import RequestOptions, Timeout
+    from ._usage import Usage
+
+    BackcompatSamplingClientFuture = SamplingClient
+    BackcompatTrainingClientFuture = TrainingClient
+    """Older names: every client is also the future of its creation."""
 
 __title__ = "tinkerwire"
 
@@ -145,46 +178,45 @@ __all__ = [
     "types",
 ]
 
-if TYPE_CHECKING:
-    from tinkerwire_generated.models import (
-        AdamOptimizerConfig,
-        AdamParams,
-        Checkpoint,
-        CheckpointType,
-        Datum,
-        DimuonOptimizerConfig,
-        DimuonParams,
-        DmelChunk,
-        EncodedTextChunk,
-        ForwardBackwardOutput,
-        LoraConfig,
-        ModelID,
-        ModelInput,
-        ModelInputChunk,
-        OptimParams,
-        OptimStepRequest,
-        OptimStepResponse,
-        ParsedCheckpointTinkerPath,
-        PromptProvenanceSpan,
-        SampledProvenanceSpan,
-        SampledSequence,
-        SampleRequest,
-        SampleResponse,
-        SamplingParams,
-        StopReason,
-        TensorData,
-        TensorDtype,
-        TrainingRun,
-    )
-else:
-    # Creating a model takes longer than importing most modules, so that each is imported when it is used.
+_MODULES = {
+    "APIFuture": "._futures.future",
+    "APIResponse": "._transport.httpx_types",
+    "AdminClient": "._rest.admin",
+    "AsyncAPIResponse": "._transport.httpx_types",
+    "BackcompatSamplingClientFuture": "._sampling.client:SamplingClient",
+    "BackcompatTrainingClientFuture": "._training.client:TrainingClient",
+    "ChunkLimits": "._training.chunking",
+    "FutureState": "._futures.operation_record",
+    "LossHandle": "._training.losses.handles",
+    "PerDatumLossFn": "._training.losses.handles",
+    "Progress": "._futures.operation_record",
+    "RequestOptions": "._transport.httpx_types",
+    "RestClient": "._rest.client",
+    "RetryConfig": "._connection.retry",
+    "SamplingClient": "._sampling.client",
+    "SamplingLoad": "._transport.backpressure",
+    "ServiceClient": "._service",
+    "Timeout": "._transport.httpx_types",
+    "TrainingClient": "._training.client",
+    "Usage": "._usage",
+    "WaitStatus": "._futures.operation_record",
+    "as_completed": "._futures.gather",
+    "gather": "._futures.gather",
+}
+"""Modules of the names that are imported at first use, and the names there that differ; the others are models."""
+
+if not TYPE_CHECKING:
+    # Type checkers see the imports instead, and so report names that do not exist.
     def __getattr__(name: str) -> Any:
-        """Return a type of the wire."""
-        if name not in __all__:
+        """Import a module or a name."""
+        if name in ("auth", "types"):
+            return import_module(f".{name}", __name__)
+        if name not in _MODULES and name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(models, name)
+        module, _, attribute = _MODULES.get(name, "tinkerwire_generated.models").partition(":")
+        value = globals()[name] = getattr(import_module(module, __name__), attribute or name)
         return value
 
     def __dir__() -> list[str]:
         """Return the names of the module, also those that are not imported yet."""
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *_MODULES, *__all__})

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import attrs
 
-from .conversion.converter import Converter, parse_json
+from .conversion.json_text import parse_json
 from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
 from .reflection import members_of
 from .short_repr import short_repr
@@ -20,6 +20,8 @@ from .validators import require_text
 
 if TYPE_CHECKING:
     import httpx
+
+    from .conversion.converter import Converter
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -199,6 +201,9 @@ _default: list[Converter] = []
 
 def default_converter() -> Converter:
     """Return the converter for all wire versions; it is built at first use."""
+    # The converter imports cattrs, which takes 8 ms.
+    from .conversion.converter import Converter  # noqa: PLC0415
+
     if not _default:
         _default.append(Converter(report=logging.getLogger("tinkerwire").warning))
     return _default[0]

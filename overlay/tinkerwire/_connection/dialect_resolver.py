@@ -10,7 +10,7 @@ from typing import TypeAlias
 import attrs
 
 from tinkerwire_base.call import Call, WireResponse
-from tinkerwire_base.conversion.converter import parse_json
+from tinkerwire_base.conversion.json_text import parse_json
 from tinkerwire_base.errors import APIStatusError
 from tinkerwire_generated import models
 from tinkerwire_generated.api.auth import client_config

@@ -8,7 +8,6 @@ import random
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 
 import attrs
 
@@ -244,6 +243,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     seconds = _number(text)
     if seconds is not None or not text:
         return seconds
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  (it imports half of the mail modules: 5 ms)
+
     try:
         then = parsedate_to_datetime(text)
         if then.tzinfo is None:

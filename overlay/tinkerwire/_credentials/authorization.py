@@ -10,7 +10,8 @@ import attrs
 from tinkerwire_base.call import ResponseLimits, WireRequest, WireResponse
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated import models
-from tinkerwire_generated.operations import OPERATIONS
+from tinkerwire_generated.api.auth.auth_token import OPERATION as AUTH_TOKEN
+from tinkerwire_generated.api.auth.client_config import OPERATION as CLIENT_CONFIG
 
 from .redaction import Redaction
 from .refreshing import RefreshingCredential
@@ -18,7 +19,7 @@ from .secret import Secret, is_sendable
 from .sources import Credential, StaticCredential, create_command_credential
 
 KEY_HEADER = "x-api-key"
-UNEXCHANGED_PATHS = frozenset({OPERATIONS["client_config"].path, OPERATIONS["auth_token"].path})
+UNEXCHANGED_PATHS = frozenset({CLIENT_CONFIG.path, AUTH_TOKEN.path})
 """Paths of the requests that lead to a token, which are sent without one."""
 API_KEY_ISSUER_PREFIX = "passport-"
 """Issuer prefix of tokens that serve as API keys."""

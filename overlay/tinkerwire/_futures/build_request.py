@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from tinkerwire_base.call import WireRequest, WireResponse
-from tinkerwire_base.conversion.converter import parse_json
+from tinkerwire_base.conversion.json_text import parse_json
 
 SHOWN_KEYS = ("model_id", "base_model", "path", "model_path", "source_path", "name", "sampling_session_id", "loss_id")
 """Keys of requests and responses that describe the created object; the others are settings or secrets."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tinkerwire_base.call import WireResponse
-from tinkerwire_base.conversion.converter import parse_json
+from tinkerwire_base.conversion.json_text import parse_json
 from tinkerwire_base.errors import APIConnectionError, RequestFailedError, TinkerError
 from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import cancel_future

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from tinkerwire_base.call import WireResponse, default_converter, response_info
-from tinkerwire_base.conversion.converter import parse_json
+from tinkerwire_base.conversion.json_text import parse_json
 from tinkerwire_base.errors import APIResponseValidationError, RequestErrorCategory, RequestFailedError
 
 from .._wire import codec

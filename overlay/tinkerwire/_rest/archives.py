@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from datetime import datetime, timedelta, timezone
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -149,6 +148,8 @@ def _moved_to(answer: WireResponse) -> models.CheckpointArchiveUrlResponse:
 
 
 def _expires(text: str | None) -> datetime:
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  (it imports half of the mail modules: 5 ms)
+
     try:
         time = parsedate_to_datetime(text or "")
     except ValueError:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tinkerwire_generated import models
 
-from .._session.session import Session
-from .chunking import ChunkLimits
-from .client import TrainingClient
-from .model_creation import model_from_state_factory, new_model_factory
+# The functions import the modules that train: importing them takes as long as importing the rest of the service.
+if TYPE_CHECKING:
+    from .._session.session import Session
+    from .chunking import ChunkLimits
+    from .client import TrainingClient
+    from .model_creation import ModelFactory
 
 
 class TrainingClientFactory:
@@ -46,6 +50,8 @@ class TrainingClientFactory:
             TypeError: an argument has the wrong type.
             ValueError: the rank is below 1, or no layer gets an adapter.
         """
+        from .model_creation import new_model_factory  # noqa: PLC0415
+
         create = new_model_factory(
             self._session,
             base_model=base_model,
@@ -57,7 +63,7 @@ class TrainingClientFactory:
             user_metadata=user_metadata,
             optimizer=optimizer,
         )
-        return TrainingClient(self._session, self._chunk_limits, create)
+        return self._create_training_client(create)
 
     async def create_lora_training_client_async(
         self,
@@ -96,6 +102,8 @@ class TrainingClientFactory:
             TypeError: an argument has the wrong type.
             ValueError: the path is of sampler weights.
         """
+        from .model_creation import model_from_state_factory  # noqa: PLC0415
+
         create = model_from_state_factory(
             self._session,
             path,
@@ -105,7 +113,7 @@ class TrainingClientFactory:
             optimizer=optimizer,
             with_optimizer_state=False,
         )
-        return TrainingClient(self._session, self._chunk_limits, create)
+        return self._create_training_client(create)
 
     async def create_training_client_from_state_async(
         self,
@@ -131,6 +139,8 @@ class TrainingClientFactory:
 
         Arguments and errors as for :meth:`create_training_client_from_state`.
         """
+        from .model_creation import model_from_state_factory  # noqa: PLC0415
+
         create = model_from_state_factory(
             self._session,
             path,
@@ -140,7 +150,7 @@ class TrainingClientFactory:
             optimizer=None,
             with_optimizer_state=True,
         )
-        return TrainingClient(self._session, self._chunk_limits, create)
+        return self._create_training_client(create)
 
     async def create_training_client_from_state_with_optimizer_async(
         self,
@@ -153,3 +163,8 @@ class TrainingClientFactory:
         return await self.create_training_client_from_state_with_optimizer(
             path, base_model, user_metadata, weights_access_token
         )
+
+    def _create_training_client(self, create: ModelFactory) -> TrainingClient:
+        from .client import TrainingClient  # noqa: PLC0415
+
+        return TrainingClient(self._session, self._chunk_limits, create)

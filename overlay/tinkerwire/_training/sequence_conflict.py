@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tinkerwire_base.conversion.converter import parse_json
+from tinkerwire_base.conversion.json_text import parse_json
 from tinkerwire_base.errors import (
     APIStatusError,
     ConflictError,

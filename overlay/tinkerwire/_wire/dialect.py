@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from tinkerwire_base.call import JSON, PROTOBUF, Call
-from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.conversion.versioning import VersionRange, parse_version, version_before
 from tinkerwire_base.unset import UNSET
@@ -29,6 +28,9 @@ from tinkerwire_generated.constants import PROTOBUF_OPERATIONS
 
 from .._futures.logger import log
 from .contract_rules import contract_rules
+
+if TYPE_CHECKING:
+    from tinkerwire_base.conversion.converter import Converter
 
 BATCH_OPERATIONS = frozenset(PROTOBUF_OPERATIONS)
 """Operations whose requests may be protobuf; all of them send the same message."""
@@ -254,4 +256,7 @@ def _accept_header(min_version: str, max_version: str, type_name: str) -> str:
 
 @cache
 def _converter(min_version: str, max_version: str, name: str) -> Converter:
+    # The converter imports cattrs, which takes 8 ms.
+    from tinkerwire_base.conversion.converter import Converter  # noqa: PLC0415
+
     return Converter(contract_rules(min_version, max_version, name), report=log.warning)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from tinkerwire_base.call import Call, WireResponse
-from tinkerwire_base.conversion.converter import parse_json
+from tinkerwire_base.conversion.json_text import parse_json
 from tinkerwire_base.reflection import fields_of, wire_name
 from tinkerwire_generated import models
 from tinkerwire_generated.constants import RESULT_TYPES

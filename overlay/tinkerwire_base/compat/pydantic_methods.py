@@ -136,7 +136,7 @@ class PydanticMethods:
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
         """Return the model of a JSON text; ``options`` are those of :meth:`model_validate`."""
-        from ..conversion.converter import parse_json  # noqa: PLC0415
+        from ..conversion.json_text import parse_json  # noqa: PLC0415
 
         text = json_data.encode() if isinstance(json_data, str) else bytes(json_data)
         return cls.model_validate(parse_json(text), **options)
