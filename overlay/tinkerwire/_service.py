@@ -21,11 +21,12 @@ from tinkerwire_base.validators import (
 )
 from tinkerwire_generated import models
 
+from ._futures.event_loop import LOOP
 from ._futures.future import APIFuture
 from ._training.client_creation import TrainingClientFactory
 
-# The methods import the modules that they use, because a program that only imports the client needs none of them:
-# connections and sessions take 20 ms, and the other clients as long.
+# The methods import the modules that they use: connections and sessions take 20 ms, and the other clients as long.
+# A fork waits for the lock, and so for modules that another thread imports.
 if TYPE_CHECKING:
     import httpx
 
@@ -118,11 +119,12 @@ class ServiceClient(TrainingClientFactory):
                 FutureWarning,
                 stacklevel=2,
             )
-        from ._lifecycle.connecting import open_connection  # noqa: PLC0415
-        from ._lifecycle.lifetime import Lifetime  # noqa: PLC0415
-        from ._session.session import Session  # noqa: PLC0415
-        from ._training.chunking import ChunkLimits  # noqa: PLC0415
-        from ._training.losses.handles import CustomLosses  # noqa: PLC0415
+        with LOOP.opening_lock:
+            from ._lifecycle.connecting import open_connection  # noqa: PLC0415
+            from ._lifecycle.lifetime import Lifetime  # noqa: PLC0415
+            from ._session.session import Session  # noqa: PLC0415
+            from ._training.chunking import ChunkLimits  # noqa: PLC0415
+            from ._training.losses.handles import CustomLosses  # noqa: PLC0415
 
         require_optional("chunk_limits", chunk_limits, ChunkLimits)
         require_optional_text("display_name", display_name)
@@ -218,7 +220,8 @@ class ServiceClient(TrainingClientFactory):
             ValueError: neither or both of ``model_path`` and ``base_model`` are set, or the path is not of sampler
                 weights.
         """
-        from ._sampling.client import SamplingClient  # noqa: PLC0415
+        with LOOP.opening_lock:
+            from ._sampling.client import SamplingClient  # noqa: PLC0415
 
         return SamplingClient._create(
             self._session, model_path, base_model, retry_config, record_stability_info=record_stability_info
@@ -236,7 +239,8 @@ class ServiceClient(TrainingClientFactory):
 
     def create_rest_client(self) -> RestClient:
         """Create a client for training runs, checkpoints and sessions, over the same connection."""
-        from ._rest.client import RestClient  # noqa: PLC0415
+        with LOOP.opening_lock:
+            from ._rest.client import RestClient  # noqa: PLC0415
 
         return RestClient(_connection=self._connection)
 

@@ -313,10 +313,24 @@ def test_base_url_selects_transport_without_slow_imports(monkeypatch: pytest.Mon
     """``local`` selects the embedded server, other URLs aiohttp; no slow module is imported."""
     assert type(connecting._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
     assert type(connecting._transport("local", None)).__name__ == "EmbeddedTransport"
-    slow = ("aiohttp", "httpx", "numpy", "torch", "urllib.request", "tinkerwire._server")
-    code = f"import sys, tinkerwire; print([name for name in {slow} if name in sys.modules])"
+    slow = ("aiohttp", "httpx", "numpy", "torch", "urllib.request", "cattrs", "google.protobuf", "tinkerwire._server")
+    assert imported_modules("from tinkerwire import *; from tinkerwire.types import *").isdisjoint(slow)
+
+
+def test_service_client_is_imported_without_connections_and_models() -> None:
+    """Importing ServiceClient imports no model, connection or other client; a type imports only its family."""
+    modules = imported_modules("import tinkerwire; tinkerwire.ServiceClient; tinkerwire.types.Datum")
+    models = {name for name in modules if name.startswith("tinkerwire_generated.models.")}
+    assert models == {"tinkerwire_generated.models.inputs"}
+    deferred = ("_connection", "_transport", "_session", "_sampling.client", "_training.client", "_rest")
+    assert modules.isdisjoint(f"tinkerwire.{name}" for name in deferred)
+    assert modules.isdisjoint({"email.utils", "cattrs"})
+
+
+def imported_modules(statements: str) -> set[str]:
+    code = f"{statements}\nimport sys\nprint(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
+    return set(run.stdout.split())
 
 
 @pytest.mark.parametrize("package", ["filelock", "jsonschema_rs", "zstandard"])

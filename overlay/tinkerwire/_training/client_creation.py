@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from tinkerwire_generated import models
 
-# The functions import the modules that train: importing them takes as long as importing the rest of the service.
+from .._futures.event_loop import LOOP
+
+# The methods import the modules that train, which takes 15 ms; a fork waits for the lock, and so for the modules.
 if TYPE_CHECKING:
     from .._session.session import Session
     from .chunking import ChunkLimits
     from .client import TrainingClient
-    from .model_creation import ModelFactory
 
 
 class TrainingClientFactory:
@@ -50,9 +51,10 @@ class TrainingClientFactory:
             TypeError: an argument has the wrong type.
             ValueError: the rank is below 1, or no layer gets an adapter.
         """
-        from .model_creation import new_model_factory  # noqa: PLC0415
+        with LOOP.opening_lock:
+            from . import client, model_creation  # noqa: PLC0415
 
-        create = new_model_factory(
+        create = model_creation.new_model_factory(
             self._session,
             base_model=base_model,
             rank=rank,
@@ -63,7 +65,7 @@ class TrainingClientFactory:
             user_metadata=user_metadata,
             optimizer=optimizer,
         )
-        return self._create_training_client(create)
+        return client.TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_lora_training_client_async(
         self,
@@ -102,9 +104,10 @@ class TrainingClientFactory:
             TypeError: an argument has the wrong type.
             ValueError: the path is of sampler weights.
         """
-        from .model_creation import model_from_state_factory  # noqa: PLC0415
+        with LOOP.opening_lock:
+            from . import client, model_creation  # noqa: PLC0415
 
-        create = model_from_state_factory(
+        create = model_creation.model_from_state_factory(
             self._session,
             path,
             base_model=base_model,
@@ -113,7 +116,7 @@ class TrainingClientFactory:
             optimizer=optimizer,
             with_optimizer_state=False,
         )
-        return self._create_training_client(create)
+        return client.TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_training_client_from_state_async(
         self,
@@ -139,9 +142,10 @@ class TrainingClientFactory:
 
         Arguments and errors as for :meth:`create_training_client_from_state`.
         """
-        from .model_creation import model_from_state_factory  # noqa: PLC0415
+        with LOOP.opening_lock:
+            from . import client, model_creation  # noqa: PLC0415
 
-        create = model_from_state_factory(
+        create = model_creation.model_from_state_factory(
             self._session,
             path,
             base_model=base_model,
@@ -150,7 +154,7 @@ class TrainingClientFactory:
             optimizer=None,
             with_optimizer_state=True,
         )
-        return self._create_training_client(create)
+        return client.TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_training_client_from_state_with_optimizer_async(
         self,
@@ -163,8 +167,3 @@ class TrainingClientFactory:
         return await self.create_training_client_from_state_with_optimizer(
             path, base_model, user_metadata, weights_access_token
         )
-
-    def _create_training_client(self, create: ModelFactory) -> TrainingClient:
-        from .client import TrainingClient  # noqa: PLC0415
-
-        return TrainingClient(self._session, self._chunk_limits, create)

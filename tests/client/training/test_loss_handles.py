@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, seq_ids
-from tinkerwire import _service as service_module
+from tinkerwire._training.losses import tracing
 from tinkerwire._training.losses.tracing import TracedLoss
 from tinkerwire_base.tensors import is_torch_installed
 from tinkerwire_generated.models import CustomLossGraph, CustomLossInput, CustomLossNode
@@ -66,7 +66,7 @@ def other() -> None:
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace tracing by recorded graphs."""
-    monkeypatch.setattr(service_module, "trace", recorded)
+    monkeypatch.setattr(tracing, "trace", recorded)
 
 
 @pytest.fixture
