@@ -49,6 +49,7 @@ def split_models(source: str, families: dict[str, str]) -> dict[str, str]:
 
     Raises:
         ValueError: families refer to each other in a cycle.
+        RuntimeError: a name has no family.
     """
     lines = source.splitlines(keepends=True)
     blocks = _blocks(ast.parse(source))
@@ -56,9 +57,11 @@ def split_models(source: str, families: dict[str, str]) -> dict[str, str]:
     texts: dict[str, list[str]] = {}
     references: dict[str, dict[str, str]] = {}
     for name, nodes in blocks:
+        if name not in families:
+            raise RuntimeError(f"the generator defined {name}, which is not a schema; give the schema inside it a name")
         family = families[name]
         texts.setdefault(family, []).append("".join(lines[_first_line(nodes[0]) - 1 : nodes[-1].end_lineno]))
-        for used in _used_names(nodes):
+        for used in sorted(_used_names(nodes)):
             if families.get(used, family) != family:
                 references.setdefault(family, {}).setdefault(used, name)
     _check_order(references, families)
