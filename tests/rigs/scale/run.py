@@ -8,17 +8,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from tests.rigs.bench.stub import is_answering, stub_server
-from tests.rigs.official.process import ServerProcess, free_port
+from tests.rigs.bench.stub import stub_server
 from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.official.venv import ROOT, ensure_venv
 from tests.rigs.scale.simulation import simulate
+from tests.support.embedded import embedded_http_server
 
 EXAMPLES = DOCS / "examples"
 TOKENS = 8
@@ -44,18 +41,8 @@ def run_example(name: str, python: str, url: str, *arguments: object) -> tuple[i
     seconds = time.monotonic() - start
     if done.returncode:
         raise SystemExit(f"scale: {' '.join(command)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
-    return int(done.stdout.splitlines()[-1]), seconds
-
-
-@contextmanager
-def embedded_server() -> Iterator[str]:
-    """Run the embedded server and yield its URL."""
-    url = f"http://127.0.0.1:{(port := free_port())}"
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "tinkerwire", "serve", "--port", str(port), "--folder", f"{folder}/data"]
-        with ServerProcess(command, log=Path(folder, "log.txt")) as server:
-            server.wait_until("answering", lambda: is_answering(url), timeout_s=60)
-            yield url
+    # Ray writes its log between the lines of the example.
+    return next(int(line) for line in reversed(done.stdout.splitlines()) if line.isdigit()), seconds
 
 
 def measure_examples() -> list[str]:
@@ -70,7 +57,7 @@ def measure_examples() -> list[str]:
     )
     rows = []
     for title, name, python, arguments, expected in cases:
-        with embedded_server() as url:
+        with embedded_http_server() as url:
             number, seconds = run_example(name, python, url, *arguments)
         if number != expected:
             raise SystemExit(f"scale: {title}: expected {expected}, got {number}")
