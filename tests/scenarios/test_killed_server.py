@@ -16,7 +16,7 @@ from support.embedded import ServerProcess
 pytestmark = pytest.mark.timeout(110)
 STEPS = 20
 SAMPLES = 12
-KILLS = 4
+KILLS = 3
 PATIENT = tw.RetryConfig(retry_delay_base=0.05, retry_delay_max=0.2, max_attempts=1000)
 Texts = list[list[int]]
 

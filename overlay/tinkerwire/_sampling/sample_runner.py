@@ -6,6 +6,7 @@ import asyncio
 
 import attrs
 
+from tinkerwire_base.call import Call, WireRequest
 from tinkerwire_base.errors import APIStatusError, TinkerError
 from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling import asample
@@ -75,13 +76,15 @@ class SampleRunner:
         self, request: models.SampleRequest, sampling_session_id: str, seq_id: int
     ) -> models.SampleResponse:
         """Run one sample; every resend after a push-back has the same seq_id and the same idempotency key."""
-        codec, encoded = self._connection.codec, None
+        codec = self._connection.codec
+        call: Call[models.UntypedAPIFuture] | None = None
+        encoded: WireRequest | None = None
         dialect = await self._connection.dialect()
         self._choose_poller(sampling_session_id, dialect)
         rejections = 0
         while True:
             async with self.limit.slot(self._reserved_polls()) as slot:
-                if encoded is None:
+                if call is None or encoded is None:
                     # Not before: thousands of samples may wait for a slot.
                     call = asample(body=attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
                     encoded = codec.encode(call, dialect, BACKPRESSURE_HEADERS)

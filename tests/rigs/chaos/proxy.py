@@ -1,4 +1,4 @@
-"""Proxy on a socket that injects faults of the network and of servers, reproducible by a seed."""
+"""Proxy on a socket that injects failures of the network and of servers, reproducible by a seed."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ KINDS = (
     "status after",
     "lost reply",
 )
-"""Kinds of faults; before and after the server has handled the request."""
+"""Kinds of failures; before and after the server has handled the request."""
 BEFORE = frozenset({"refused", "reset before", "status before"})
 
 
-class FaultProxy:
+class FailureProxy:
     """A proxy to one server.
 
     Args:
         target: URL of the server.
-        share: share of the requests that meet a fault.
-        seed: seed of the faults.
+        share: share of the requests that meet a failure.
+        seed: seed of the failures.
     """
 
     def __init__(self, target: str, share: float, seed: int) -> None:
@@ -51,7 +51,7 @@ class FaultProxy:
         self._rng = random.Random(seed)
         self._background: set[asyncio.Task[bytes | None]] = set()
         self.counts: Counter[str] = Counter()
-        """Number of requests by kind of fault; ``none`` for those without one."""
+        """Number of requests by kind of failure; ``none`` for those without one."""
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the requests of one connection."""
@@ -63,8 +63,8 @@ class FaultProxy:
     async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Serve one request; return whether the connection stays open."""
         request = await _read_message(reader)
-        has_fault = self._rng.random() < self._share
-        kind = self._rng.choice(KINDS) if has_fault else "none"
+        has_failure = self._rng.random() < self._share
+        kind = self._rng.choice(KINDS) if has_failure else "none"
         self.counts[kind] += 1
         if kind == "refused":
             # The client sees the same as from a closed port on the next connection.
@@ -135,9 +135,9 @@ def _status_response(status: int) -> bytes:
 
 
 @contextmanager
-def fault_proxy(target: str, share: float, seed: int) -> Iterator[tuple[str, FaultProxy]]:
+def failure_proxy(target: str, share: float, seed: int) -> Iterator[tuple[str, FailureProxy]]:
     """Run a proxy for the block; yield its URL and the proxy."""
-    proxy = FaultProxy(target, share, seed)
+    proxy = FailureProxy(target, share, seed)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

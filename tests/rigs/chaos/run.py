@@ -1,4 +1,4 @@
-"""Train and sample through faults and kills of the server; compare with an undisturbed run, to the bit.
+"""Train and sample through failures and kills of the server; compare with an undisturbed run, to the bit.
 
     python -m tests.rigs.chaos.run --steps 300 --samples 3000 --wire 0.38.0 --share 0.3 --kills 20 --seed 1
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import attrs
 import numpy as np
-from tests.rigs.chaos.proxy import KINDS, fault_proxy
+from tests.rigs.chaos.proxy import KINDS, failure_proxy
 from tests.rigs.official.report import DOCS, write_section
 from tests.support.embedded import ServerProcess
 
@@ -53,7 +53,7 @@ class Outcome:
         texts: the tokens of all samples, in order.
         seconds: time of the run.
         problems: what differs from an undisturbed run, or was left.
-        faults: number of requests by kind of fault.
+        failures: number of requests by kind of failure.
         kills: number of kills.
         memory_mib: maximum memory of this process.
     """
@@ -62,7 +62,7 @@ class Outcome:
     texts: list[list[int]]
     seconds: float
     problems: list[str]
-    faults: Counter[str]
+    failures: Counter[str]
     kills: int
     memory_mib: float
 
@@ -102,7 +102,7 @@ def run(work: Work, share: float, kills: int, seed: int) -> Outcome:
         server.start()
         results: list[list[list[int]] | BaseException] = []
         done = threading.Event()
-        with fault_proxy(server.url, share, seed) as (url, proxy):
+        with failure_proxy(server.url, share, seed) as (url, proxy):
 
             def do_work() -> None:
                 try:
@@ -191,10 +191,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _row(work: Work, share: float, calm: Outcome, outcome: Outcome, problems: list[str]) -> str:
-    injected = sum(outcome.faults[kind] for kind in KINDS)
-    kinds = ", ".join(f"{kind} {outcome.faults[kind]}" for kind in KINDS)
+    injected = sum(outcome.failures[kind] for kind in KINDS)
+    kinds = ", ".join(f"{kind} {outcome.failures[kind]}" for kind in KINDS)
     return (
-        f"| {work.wire} | {share:.0%} | {outcome.kills} | {sum(outcome.faults.values())} | {injected}: {kinds} "
+        f"| {work.wire} | {share:.0%} | {outcome.kills} | {sum(outcome.failures.values())} | {injected}: {kinds} "
         f"| {calm.seconds:.0f} s | {outcome.seconds:.0f} s | {outcome.memory_mib:.0f} MiB "
         f"| {'; '.join(problems) or 'equal to the bit'} |"
     )
@@ -203,15 +203,15 @@ def _row(work: Work, share: float, calm: Outcome, outcome: Outcome, problems: li
 def _report(options: argparse.Namespace, rows: list[str]) -> str:
     table = "\n".join(rows)
     return f"""\
-## Faults and kills
+## Failures and kills
 
-By `make chaos`: {options.steps} steps and {options.samples} samples through a proxy on the socket that injects faults
+By `make chaos`: {options.steps} steps and {options.samples} samples through a proxy on the socket that injects failures
 into a share of the requests, seed {options.seed}; the server is killed and started again at random moments. A 409 is
 not injected where it is a final answer, into polls and saves. After each run, the weights and the optimizer must be
-equal to those of a run without faults to the bit, each sample drawn once, no operation pending, and no thread, socket
+equal to those of a run without failures to the bit, each sample drawn once, no operation pending, and no thread, socket
 or file left.
 
-| wire | faults | kills | requests | injected | without faults | with faults | peak memory | outcome |
+| wire | failures | kills | requests | injected | without failures | with failures | peak memory | outcome |
 |---|---|---|---|---|---|---|---|---|
 {table}
 """
