@@ -154,7 +154,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_failed_database_starts_no_transaction(database: Database) -> None:
-    """The work of a block would be in vain."""
+    """The work of a block would be without success."""
     with pytest.raises(ZeroDivisionError), database:
         raise ZeroDivisionError
     with pytest.raises(StorageError, match="an earlier write failed"), database:
