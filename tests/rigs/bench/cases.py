@@ -12,6 +12,10 @@ BARE = "bare aiohttp"
 """The HTTP library of our client, without the client."""
 
 
+HEAVY_ROUNDS = 2
+"""Rounds of work of minutes: 100,000 samples, and 10,000 or more in flight."""
+
+
 @attrs.frozen
 class Measurement:
     """One process that measures one client, and prints its figures as a JSON object."""
@@ -23,6 +27,8 @@ class Measurement:
     """``json`` or ``newest`` for the stub, or a mode of the waiting server; empty for none."""
     times: int = 1
     """Processes in each round; short work needs more than one."""
+    max_rounds: int | None = None
+    """Rounds in which work of minutes takes part; None for all."""
 
 
 @attrs.frozen(kw_only=True)
@@ -42,15 +48,15 @@ class Gate:
         return "ours" if self.theirs.client == OURS else self.theirs.client
 
 
-def _worker(client: str, server: str, *arguments: object, times: int = 1) -> Measurement:
-    return Measurement(client, "worker.py", tuple(map(str, arguments)), server, times)
+def _worker(client: str, server: str, *arguments: object, times: int = 1, max_rounds: int | None = None) -> Measurement:
+    return Measurement(client, "worker.py", tuple(map(str, arguments)), server, times, max_rounds)
 
 
-def _pair(server: str, sdk: str, *arguments: object, times: int = 1) -> dict[str, Measurement]:
-    return {
-        "ours": _worker(OURS, server, *arguments, times=times),
-        "theirs": _worker(sdk, server, *arguments, times=times),
-    }
+def _pair(
+    server: str, sdk: str, *arguments: object, times: int = 1, max_rounds: int | None = None
+) -> dict[str, Measurement]:
+    ours, theirs = (_worker(client, server, *arguments, times=times, max_rounds=max_rounds) for client in (OURS, sdk))
+    return {"ours": ours, "theirs": theirs}
 
 
 def _values(client: str) -> Measurement:
@@ -59,10 +65,11 @@ def _values(client: str) -> Measurement:
 
 def _delays(mode: str, samples: int) -> dict[str, Measurement]:
     arguments = (str(samples), str(samples))
-    return {
-        "ours": Measurement(OURS, "delay_worker.py", arguments, mode),
-        "theirs": Measurement(NEWEST_SDK, "delay_worker.py", arguments, mode),
-    }
+    max_rounds = HEAVY_ROUNDS if samples > 1_000 else None
+    ours, theirs = (
+        Measurement(client, "delay_worker.py", arguments, mode, max_rounds=max_rounds) for client in (OURS, NEWEST_SDK)
+    )
+    return {"ours": ours, "theirs": theirs}
 
 
 VALUES = {
@@ -129,7 +136,7 @@ GATES = (
             unit="CPU ms",
             figure="cpu_ms",
             max_ratio=1.1,
-            ours=_worker(OURS, "newest", "sample", count),
+            ours=_worker(OURS, "newest", "sample", count, max_rounds=HEAVY_ROUNDS if count > 10_000 else None),
             theirs=THOUSAND,
         )
         for count in (10_000, 100_000)
@@ -139,7 +146,7 @@ GATES = (
         unit="memory added, MiB",
         figure="added_mib",
         max_ratio=0.35,
-        **_pair("newest", NEWEST_SDK, "memory", 20_000),
+        **_pair("newest", NEWEST_SDK, "memory", 20_000, max_rounds=HEAVY_ROUNDS),
     ),
     Gate(
         work="forward_backward of 64 x 4,096 tokens, three arrays, protobuf",
@@ -188,8 +195,8 @@ GATES = (
         unit="MiB",
         figure="mib",
         max_ratio=0.35,
-        ours=Measurement(OURS, "install_worker.py", ()),
-        theirs=Measurement(NEWEST_SDK, "install_worker.py", ()),
+        ours=Measurement(OURS, "install_worker.py", (), max_rounds=1),
+        theirs=Measurement(NEWEST_SDK, "install_worker.py", (), max_rounds=1),
     ),
 )
 MAX_DISTRIBUTIONS = 15

@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.rigs.bench.cases import BARE, GATES, MAX_DISTRIBUTIONS, OURS, Gate, Measurement
+from tests.rigs.bench.cases import BARE, GATES, HEAVY_ROUNDS, MAX_DISTRIBUTIONS, OURS, Gate, Measurement
 from tests.rigs.bench.stub import is_answering, stub_server
 from tests.rigs.official.process import ServerProcess, free_port
 from tests.rigs.official.report import DOCS, write_section
@@ -49,8 +49,8 @@ def measure(measurements: list[Measurement], rounds: int) -> Figures:
             _run(Measurement(client, "worker.py", ("import",)), urls)
         for number in range(rounds):
             for measurement in measurements if number % 2 == 0 else measurements[::-1]:
-                if measurement.script == INSTALL and number:
-                    continue  # the files are the same in every round
+                if measurement.max_rounds is not None and number >= measurement.max_rounds:
+                    continue
                 for _ in range(measurement.times):
                     figures[measurement].append(_run(measurement, urls))
                 sys.stderr.write(f"round {number + 1} of {rounds}: {_describe(measurement)}\n")
@@ -111,7 +111,8 @@ def report(gates: list[Gate], figures: Figures, rounds: int) -> str:
     """Return the Markdown report."""
     lines = [
         "Made by `make bench`: all clients in one run, by turns, each figure from a fresh process; "
-        f"medians of {rounds} rounds (least to most). CPU is user and system time of all threads. The server is nginx "
+        f"medians of {rounds} rounds (least to most), of {HEAVY_ROUNDS} for 100,000 samples and for 10,000 or more in "
+        "flight. CPU is user and system time of all threads. The server is nginx "
         "on the same machine, which answers fixed bodies at once. Values (datums, to_ints, top-k, dumps, pickles): the "
         "least of five repetitions, garbage collection included. Delays: from the moment when a sample is ready at the "
         f"server to the caller; each sample takes {SHORTEST_S} to {LONGEST_S} s.",
