@@ -68,7 +68,8 @@ def _run(measurement: Measurement, urls: dict[str, str]) -> dict[str, Any]:
         # Else neither side has the bytecode that a user's second import has, or one of them alone.
         env.pop("PYTHONDONTWRITEBYTECODE", None)
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=env, check=False)
-    if done.returncode:
+    # Releases of the official SDK may crash at their exit, after they have printed their figures.
+    if done.returncode and (measurement.client == OURS or not done.stdout):
         raise SystemExit(f"bench: {_describe(measurement)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures
@@ -111,8 +112,8 @@ def report(gates: list[Gate], figures: Figures, rounds: int) -> str:
     """Return the Markdown report."""
     lines = [
         "Made by `make bench`: all clients in one run, by turns, each figure from a fresh process; "
-        f"medians of {rounds} rounds (least to most), of {HEAVY_ROUNDS} for 100,000 samples and for 10,000 or more in "
-        "flight. CPU is user and system time of all threads. The server is nginx "
+        f"medians of {rounds} rounds (least to most), of {HEAVY_ROUNDS} for 100,000 samples, 20,000 at once and "
+        "10,000 held. CPU is user and system time of all threads. The server is nginx "
         "on the same machine, which answers fixed bodies at once. Values (datums, to_ints, top-k, dumps, pickles): the "
         "least of five repetitions, garbage collection included. Delays: from the moment when a sample is ready at the "
         f"server to the caller; each sample takes {SHORTEST_S} to {LONGEST_S} s.",
