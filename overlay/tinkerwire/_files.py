@@ -15,18 +15,6 @@ LOCK_FILE = ".tinkerwire-lock"
 """Name of the file in a folder that a process locks."""
 
 
-def require_lock_package() -> None:
-    """Raise ImportError with the way out if :func:`lock` lacks its package."""
-    try:
-        import filelock  # noqa: F401, PLC0415
-    except ImportError as error:
-        raise ImportError(
-            "the credentials file is changed under a lock, which needs the package filelock; install the extra: "
-            "pip install 'tinkerwire[cli]'",
-            name="filelock",
-        ) from error
-
-
 def lock(folder: Path, *, waits: bool) -> Callable[[], None]:
     """Lock a folder exclusively; return the function that unlocks it. The lock also ends with the process.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -195,6 +196,29 @@ def test_invalid_flag_exits_with_2(flags: list[str], reason: str, tmp_path: Path
         rf"tinkerwire( serve)?: error: (argument )?{reason}.*; see `tinkerwire( serve)? --help`\n", run.stderr
     )
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "package", "extra"),
+    [(["serve", "--port", "0"], "jsonschema_rs", "server"), (["demo"], "rich", "demo")],
+)
+def test_command_without_its_packages_names_the_extra(
+    arguments: list[str], package: str, extra: str, tmp_path: Path
+) -> None:
+    """A bare installation gets one line with the way out, no traceback."""
+    # A module of this name that cannot be imported hides the installed one.
+    (tmp_path / f"{package}.py").write_text("raise ImportError\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "tinkerwire", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert run.returncode == 1
+    assert run.stderr.count("\n") == 1
+    assert run.stderr.endswith(f"needs the package {package}; install the extra: pip install 'tinkerwire[{extra}]'\n")
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["--nonsense"], ["auth"], ["demo", "--seed", "x"]], ids=str)

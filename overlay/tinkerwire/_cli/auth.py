@@ -18,7 +18,7 @@ from tinkerwire_generated.availability import NEWEST
 from .._credentials.credentials_file import credentials_path
 from .._credentials.secret import Secret
 from .._credentials.stored_keys import StoredKey, add_key, find_key, list_keys, remove_key, use_key
-from .._files import require_lock_package
+from .._extras import require_packages
 from .._transport.address import DEFAULT_BASE_URL, is_embedded, resolve_base_url
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def _add_base_url(parser: argparse.ArgumentParser) -> None:
 def _run(command: Any, options: argparse.Namespace) -> int:
     try:
         command(options)
-    except (TinkerError, ValueError, ImportError) as error:
+    except (TinkerError, ValueError) as error:
         sys.stderr.write(f"tinkerwire auth: {_escape(str(error))}\n")
         return 1
     except KeyboardInterrupt:
@@ -72,13 +72,17 @@ def _run(command: Any, options: argparse.Namespace) -> int:
     return 0
 
 
+def _require_lock_package() -> None:
+    require_packages("a change of the credentials file", "cli", "filelock")
+
+
 def _login(options: argparse.Namespace) -> None:
     if options.positional_key or options.option_key is not None:
         raise ValueError("the API key must not be an argument, which other users can see; use the prompt or --stdin")
     url = resolve_base_url(options.base_url)
     if is_embedded(url):
         raise ValueError(f"base_url={url!r}, the embedded server, needs no key")
-    require_lock_package()
+    _require_lock_package()
     secret = _read_key(with_prompt=not options.stdin, url=url)
     previous = next((key for key in list_keys() if key.is_default), None)
     try:
@@ -93,7 +97,7 @@ def _login(options: argparse.Namespace) -> None:
 
 
 def _logout(options: argparse.Namespace) -> None:
-    require_lock_package()
+    _require_lock_package()
     key = find_key(options.key)
     error = None
     if key.type == "generated":
@@ -130,7 +134,7 @@ def _list(_: argparse.Namespace) -> None:
 
 
 def _use(options: argparse.Namespace) -> None:
-    require_lock_package()
+    _require_lock_package()
     _print(f"The default key is now {_label(use_key(options.key))}.")
     _print_overrides()
 

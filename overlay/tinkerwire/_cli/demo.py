@@ -9,6 +9,8 @@ from typing import Any
 
 from tinkerwire_base.errors import TinkerError
 
+from .._extras import require_packages
+
 
 def register(subparsers: Any) -> None:
     """Add the command to the subparsers of a parser."""
@@ -26,12 +28,10 @@ def register(subparsers: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    try:
-        # Only this command needs the plotting libraries.
-        from .._demo.run import DemoFailed, Plan, run_demo  # noqa: PLC0415
-    except ImportError as error:
-        sys.stderr.write(f"tinkerwire demo: {error}; install the extra: pip install 'tinkerwire[demo]'\n")
-        return 1
+    require_packages("the demo", "demo", "matplotlib", "plotext", "rich")
+    # Only this command needs the plotting libraries.
+    from .._demo.run import DemoFailed, Plan, run_demo  # noqa: PLC0415
+
     try:
         plan = Plan(base_url=options.base_url, base_model=options.base_model, seed=options.seed)
         run_demo(options.text, options.out, plan)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from .._extras import MissingPackageError
 from ..version import __version__
 from . import auth, demo, serve
 
@@ -39,7 +41,11 @@ class RedactingArgumentParser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 for success, 1 for failure, 2 for wrong usage."""
     options = _build_parser().parse_args(arguments)
-    return int(options.run(options))
+    try:
+        return int(options.run(options))
+    except MissingPackageError as error:
+        sys.stderr.write(f"tinkerwire: {error}\n")
+        return serve.EXIT_FAILED
 
 
 def _build_parser() -> RedactingArgumentParser:
