@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-OURS = "tinkerwire"
+OUR_CLIENT = "tinkerwire"
 NEWEST_SDK = "0.38.0"
 JSON_SDK = "0.16.1"
 """The newest official SDK that sends and reads only JSON."""
-BARE = "bare aiohttp"
+BARE_LIBRARY = "bare aiohttp"
 """The HTTP library of our client, without the client."""
 
 
@@ -38,38 +38,43 @@ class Gate:
     work: str
     unit: str
     figure: str
-    ours: Measurement
-    theirs: Measurement
+    measurement: Measurement
+    reference: Measurement
     max_ratio: float
 
     @property
     def against(self) -> str:
         """The client that ours is compared with."""
-        return "ours" if self.theirs.client == OURS else self.theirs.client
+        return "ours" if self.reference.client == OUR_CLIENT else self.reference.client
 
 
-def _worker(client: str, server: str, *arguments: object, times: int = 1, max_rounds: int | None = None) -> Measurement:
+def _make_worker(
+    client: str, server: str, *arguments: object, times: int = 1, max_rounds: int | None = None
+) -> Measurement:
     return Measurement(client, "worker.py", tuple(map(str, arguments)), server, times, max_rounds)
 
 
-def _pair(
+def _make_pair(
     server: str, sdk: str, *arguments: object, times: int = 1, max_rounds: int | None = None
 ) -> dict[str, Measurement]:
-    ours, theirs = (_worker(client, server, *arguments, times=times, max_rounds=max_rounds) for client in (OURS, sdk))
-    return {"ours": ours, "theirs": theirs}
+    measurement, reference = (
+        _make_worker(client, server, *arguments, times=times, max_rounds=max_rounds) for client in (OUR_CLIENT, sdk)
+    )
+    return {"measurement": measurement, "reference": reference}
 
 
-def _values(client: str) -> Measurement:
+def _make_values(client: str) -> Measurement:
     return Measurement(client, "values.py", ())
 
 
-def _delays(mode: str, samples: int) -> dict[str, Measurement]:
+def _make_delays(mode: str, samples: int) -> dict[str, Measurement]:
     arguments = (str(samples), str(samples))
     max_rounds = HEAVY_ROUNDS if samples > 1_000 else None
-    ours, theirs = (
-        Measurement(client, "delay_worker.py", arguments, mode, max_rounds=max_rounds) for client in (OURS, NEWEST_SDK)
+    measurement, reference = (
+        Measurement(client, "delay_worker.py", arguments, mode, max_rounds=max_rounds)
+        for client in (OUR_CLIENT, NEWEST_SDK)
     )
-    return {"ours": ours, "theirs": theirs}
+    return {"measurement": measurement, "reference": reference}
 
 
 VALUES = {
@@ -91,7 +96,7 @@ DELAYS = {
 }
 """Samples in flight, and how the server responds to polls; each sample takes 5 to 10 s."""
 SAMPLE_TITLE = "one sample, 2,000 at once"
-THOUSAND = _worker(OURS, "newest", "sample", 1_000)
+THOUSAND = _make_worker(OUR_CLIENT, "newest", "sample", 1_000)
 
 GATES = (
     Gate(
@@ -99,36 +104,36 @@ GATES = (
         unit="wall ms",
         figure="wall_ms",
         max_ratio=0.25,
-        **_pair("", NEWEST_SDK, "import", times=3),
+        **_make_pair("", NEWEST_SDK, "import", times=3),
     ),
     Gate(
         work="import",
         unit="memory added, MiB",
         figure="added_mib",
         max_ratio=0.45,
-        **_pair("", NEWEST_SDK, "import", times=3),
+        **_make_pair("", NEWEST_SDK, "import", times=3),
     ),
     Gate(
         work=SAMPLE_TITLE,
         unit="CPU ms",
         figure="cpu_ms",
         max_ratio=0.15,
-        **_pair("newest", NEWEST_SDK, "sample", 2_000),
+        **_make_pair("newest", NEWEST_SDK, "sample", 2_000),
     ),
     Gate(
         work=f"{SAMPLE_TITLE}, over the same two requests alone",
         unit="CPU ms",
         figure="cpu_ms",
         max_ratio=1.5,
-        ours=_worker(OURS, "newest", "sample", 2_000),
-        theirs=Measurement(BARE, "transport_worker.py", ("aiohttp", "8000", "2000"), "newest"),
+        measurement=_make_worker(OUR_CLIENT, "newest", "sample", 2_000),
+        reference=Measurement(BARE_LIBRARY, "transport_worker.py", ("aiohttp", "8000", "2000"), "newest"),
     ),
     Gate(
         work=f"{SAMPLE_TITLE}, over JSON",
         unit="CPU ms",
         figure="cpu_ms",
         max_ratio=0.10,
-        **_pair("json", JSON_SDK, "sample", 2_000),
+        **_make_pair("json", JSON_SDK, "sample", 2_000),
     ),
     *(
         Gate(
@@ -136,8 +141,10 @@ GATES = (
             unit="CPU ms",
             figure="cpu_ms",
             max_ratio=1.1,
-            ours=_worker(OURS, "newest", "sample", count, max_rounds=HEAVY_ROUNDS if count > 10_000 else None),
-            theirs=THOUSAND,
+            measurement=_make_worker(
+                OUR_CLIENT, "newest", "sample", count, max_rounds=HEAVY_ROUNDS if count > 10_000 else None
+            ),
+            reference=THOUSAND,
         )
         for count in (10_000, 100_000)
     ),
@@ -146,28 +153,28 @@ GATES = (
         unit="memory added, MiB",
         figure="added_mib",
         max_ratio=0.35,
-        **_pair("newest", NEWEST_SDK, "memory", 20_000, max_rounds=HEAVY_ROUNDS),
+        **_make_pair("newest", NEWEST_SDK, "memory", 20_000, max_rounds=HEAVY_ROUNDS),
     ),
     Gate(
         work="forward_backward of 64 x 4,096 tokens, three arrays, protobuf",
         unit="CPU ms",
         figure="cpu_ms",
         max_ratio=0.5,
-        **_pair("newest", NEWEST_SDK, "forward_backward"),
+        **_make_pair("newest", NEWEST_SDK, "forward_backward"),
     ),
     Gate(
         work="forward_backward of 64 x 4,096 tokens, three arrays, JSON",
         unit="CPU ms",
         figure="cpu_ms",
         max_ratio=0.07,
-        **_pair("json", JSON_SDK, "forward_backward"),
+        **_make_pair("json", JSON_SDK, "forward_backward"),
     ),
     Gate(
         work="samples awaited one by one",
         unit="wall ms",
         figure="wall_ms",
         max_ratio=1.0,
-        **_pair("newest", NEWEST_SDK, "sequential", 300),
+        **_make_pair("newest", NEWEST_SDK, "sequential", 300),
     ),
     *(
         Gate(
@@ -175,8 +182,8 @@ GATES = (
             unit="CPU ms",
             figure=figure,
             max_ratio=1.0,
-            ours=_values(OURS),
-            theirs=_values(NEWEST_SDK),
+            measurement=_make_values(OUR_CLIENT),
+            reference=_make_values(NEWEST_SDK),
         )
         for figure, title in VALUES.items()
     ),
@@ -186,7 +193,7 @@ GATES = (
             unit="ms",
             figure="p99_ms",
             max_ratio=1.0,
-            **_delays(mode, samples),
+            **_make_delays(mode, samples),
         )
         for title, (mode, samples) in DELAYS.items()
     ),
@@ -195,8 +202,8 @@ GATES = (
         unit="MiB",
         figure="mib",
         max_ratio=0.35,
-        ours=Measurement(OURS, "install_worker.py", (), max_rounds=1),
-        theirs=Measurement(NEWEST_SDK, "install_worker.py", (), max_rounds=1),
+        measurement=Measurement(OUR_CLIENT, "install_worker.py", (), max_rounds=1),
+        reference=Measurement(NEWEST_SDK, "install_worker.py", (), max_rounds=1),
     ),
 )
 MAX_DISTRIBUTIONS = 15

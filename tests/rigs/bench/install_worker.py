@@ -18,9 +18,9 @@ def main() -> None:
         # uv is beside the Python of the bench; pip's own target option writes the same files more slowly.
         uv = Path(sys.executable).with_name("uv")
         command = [str(uv), "pip", "install", "--quiet", "--target", folder, sys.argv[1]]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        if completed.returncode:
+            raise SystemExit(f"{' '.join(command)}: exit code {completed.returncode}\n{completed.stderr[-3000:]}")
         files = [file for file in Path(folder).rglob("*") if file.is_file()]
         figures = {
             "mib": sum(file.stat().st_size for file in files) / 2**20,

@@ -21,11 +21,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.rigs.bench.cases import BARE, GATES, HEAVY_ROUNDS, MAX_DISTRIBUTIONS, OURS, Gate, Measurement
-from tests.rigs.bench.stub import is_answering, stub_server
-from tests.rigs.official.process import ServerProcess, free_port
+from tests.rigs.bench.cases import BARE_LIBRARY, GATES, HEAVY_ROUNDS, MAX_DISTRIBUTIONS, OUR_CLIENT, Gate, Measurement
+from tests.rigs.bench.stub import is_healthy, stub_server
+from tests.rigs.official.process import ServerProcess, find_free_port
 from tests.rigs.official.report import DOCS, write_section
-from tests.rigs.official.venv import ROOT, official_python
+from tests.rigs.official.venv import ROOT, ensure_official_python
 
 ROUNDS = 5
 FOLDER = Path(__file__).parent
@@ -62,32 +62,34 @@ def _run(measurement: Measurement, urls: dict[str, str]) -> dict[str, Any]:
         if measurement.server in ("", *urls):
             url = urls.get(measurement.server, "")
         else:
-            url = stack.enter_context(_waiting_server(measurement.server))
-        command = [_python(measurement), str(FOLDER / measurement.script), *_arguments(measurement, url)]
+            url = stack.enter_context(_run_waiting_server(measurement.server))
+        command = [_find_python(measurement), str(FOLDER / measurement.script), *_list_arguments(measurement, url)]
         env = os.environ | {"TINKER_TELEMETRY": "0"}
         # Else neither side has the bytecode that a user's second import has, or one of them alone.
         env.pop("PYTHONDONTWRITEBYTECODE", None)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=env, check=False)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=env, check=False)
     # Releases of the official SDK may crash at their exit, after they have printed their figures.
-    if done.returncode and (measurement.client == OURS or not done.stdout):
-        raise SystemExit(f"bench: {_describe(measurement)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if completed.returncode and (measurement.client == OUR_CLIENT or not completed.stdout):
+        raise SystemExit(
+            f"bench: {_describe(measurement)}: exit code {completed.returncode}\n{completed.stderr[-3000:]}"
+        )
+    figures: dict[str, Any] = json.loads(completed.stdout.splitlines()[-1])
     return figures
 
 
-def _python(measurement: Measurement) -> str:
-    if measurement.client in (OURS, BARE) or measurement.script == INSTALL:
+def _find_python(measurement: Measurement) -> str:
+    if measurement.client in (OUR_CLIENT, BARE_LIBRARY) or measurement.script == INSTALL:
         return sys.executable
-    return str(official_python(measurement.client))
+    return str(ensure_official_python(measurement.client))
 
 
-def _arguments(measurement: Measurement, url: str) -> list[str]:
+def _list_arguments(measurement: Measurement, url: str) -> list[str]:
     if measurement.script == INSTALL:
-        return [str(ROOT) if measurement.client == OURS else f"tinker=={measurement.client}"]
-    if measurement.client == BARE:
+        return [str(ROOT) if measurement.client == OUR_CLIENT else f"tinker=={measurement.client}"]
+    if measurement.client == BARE_LIBRARY:
         library, *counts = measurement.arguments
         return [library, url, *counts]
-    module = OURS if measurement.client == OURS else "tinker"
+    module = OUR_CLIENT if measurement.client == OUR_CLIENT else "tinker"
     arguments = list(measurement.arguments)
     if measurement.script == "worker.py":
         return [module, arguments[0], url, *arguments[1:]]
@@ -95,71 +97,76 @@ def _arguments(measurement: Measurement, url: str) -> list[str]:
 
 
 @contextmanager
-def _waiting_server(mode: str) -> Iterator[str]:
-    url = f"http://127.0.0.1:{(port := free_port())}"
+def _run_waiting_server(mode: str) -> Iterator[str]:
+    url = f"http://127.0.0.1:{(port := find_free_port())}"
     command = [sys.executable, str(FOLDER / "waiting_server.py"), str(port), mode, str(SHORTEST_S), str(LONGEST_S)]
     with tempfile.TemporaryDirectory() as folder, ServerProcess(command, log=Path(folder, "log.txt")) as server:
-        server.wait_until("answering", lambda: is_answering(url), timeout_s=20)
+        server.wait_until("healthy", lambda: is_healthy(url), timeout_s=20)
         yield url
 
 
-def ratio(gate: Gate, figures: Figures) -> float:
+def compute_ratio(gate: Gate, figures: Figures) -> float:
     """Return our median over theirs."""
-    return _median(figures[gate.ours], gate.figure) / _median(figures[gate.theirs], gate.figure)
+    return _compute_median(figures[gate.measurement], gate.figure) / _compute_median(
+        figures[gate.reference], gate.figure
+    )
 
 
-def report(gates: list[Gate], figures: Figures, rounds: int) -> str:
+def render_report(gates: list[Gate], figures: Figures, rounds: int) -> str:
     """Return the Markdown report."""
     lines = [
         "Made by `make bench`: all clients in one run, by turns, each figure from a fresh process; "
         f"medians of {rounds} rounds (least to most), of {HEAVY_ROUNDS} for 100,000 samples, 20,000 at once and "
         "10,000 held. CPU is user and system time of all threads. The server is nginx "
-        "on the same machine, which answers fixed bodies at once. Values (datums, to_ints, top-k, dumps, pickles): the "
+        "on the same machine, which returns fixed bodies at once. Values (datums, to_ints, top-k, dumps, pickles): the "
         "least of five repetitions, garbage collection included. Delays: from the moment when a sample is ready at the "
         f"server to the caller; each sample takes {SHORTEST_S} to {LONGEST_S} s.",
         "",
-        f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
+        f"{_find_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
         "",
         "| work | unit | tinkerwire | against | its figure | ratio | allowed |",
         "|---|---|---:|---|---:|---:|---:|",
     ]
     for gate in gates:
-        cells = [_cell(figures[measurement], gate.figure) for measurement in (gate.ours, gate.theirs)]
-        share, mark = ratio(gate, figures), "" if ratio(gate, figures) <= gate.max_ratio else " (missed)"
+        cells = [_render_cell(figures[measurement], gate.figure) for measurement in (gate.measurement, gate.reference)]
+        ratio = compute_ratio(gate, figures)
+        mark = "" if ratio <= gate.max_ratio else " (missed)"
         lines.append(
-            f"| {gate.work} | {gate.unit} | {cells[0]} | {gate.against} | {cells[1]} | {share:.3f} | "
+            f"| {gate.work} | {gate.unit} | {cells[0]} | {gate.against} | {cells[1]} | {ratio:.3f} | "
             f"{gate.max_ratio:.2f}{mark} |"
         )
     for gate in gates:
-        if gate.ours.script == INSTALL:
-            ours, theirs = (figures[each][0]["distributions"] for each in (gate.ours, gate.theirs))
-            lines.append(f"| install | distributions | {ours} | {gate.against} | {theirs} | | {MAX_DISTRIBUTIONS} |")
+        if gate.measurement.script == INSTALL:
+            counts = [figures[measurement][0]["distributions"] for measurement in (gate.measurement, gate.reference)]
+            lines.append(
+                f"| install | distributions | {counts[0]} | {gate.against} | {counts[1]} | | {MAX_DISTRIBUTIONS} |"
+            )
     return "\n".join(lines) + "\n"
 
 
-def misses(gates: list[Gate], figures: Figures) -> list[str]:
+def find_misses(gates: list[Gate], figures: Figures) -> list[str]:
     """Return one line for every gate that our client does not pass."""
     lines = [
-        f"{gate.work}, {gate.unit}: {ratio(gate, figures):.3f} of {gate.against}; at most {gate.max_ratio:g} is allowed"
+        f"{gate.work}, {gate.unit}: {ratio:.3f} of {gate.against}; at most {gate.max_ratio:g} is allowed"
         for gate in gates
-        if ratio(gate, figures) > gate.max_ratio
+        if (ratio := compute_ratio(gate, figures)) > gate.max_ratio
     ]
     for gate in gates:
-        if gate.ours.script == INSTALL and figures[gate.ours][0]["distributions"] > MAX_DISTRIBUTIONS:
+        if gate.measurement.script == INSTALL and figures[gate.measurement][0]["distributions"] > MAX_DISTRIBUTIONS:
             lines.append(f"install: more than {MAX_DISTRIBUTIONS} distributions")
     return lines
 
 
-def _cell(figures: list[dict[str, Any]], name: str) -> str:
+def _render_cell(figures: list[dict[str, Any]], name: str) -> str:
     values = [process[name] for process in figures]
-    return f"{_number(statistics.median(values))} ({_number(min(values))}-{_number(max(values))})"
+    return f"{_render_number(statistics.median(values))} ({_render_number(min(values))}-{_render_number(max(values))})"
 
 
-def _median(figures: list[dict[str, Any]], name: str) -> float:
+def _compute_median(figures: list[dict[str, Any]], name: str) -> float:
     return statistics.median(process[name] for process in figures)
 
 
-def _number(value: float) -> str:
+def _render_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -168,19 +175,20 @@ def _describe(measurement: Measurement) -> str:
     return f"{' '.join(part for part in parts if part)} with {measurement.client}"
 
 
-def _processor() -> str:
+def _find_processor() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.machine()
 
 
-def _as_json(figures: Figures) -> list[dict[str, Any]]:
+def _convert_to_json(figures: Figures) -> list[dict[str, Any]]:
     return [
-        {"client": key.client, "work": _describe(key), "processes": processes} for key, processes in figures.items()
+        {"client": measurement.client, "work": _describe(measurement), "processes": processes}
+        for measurement, processes in figures.items()
     ]
 
 
-def _distinct(gates: list[Gate], select: Callable[[Gate], tuple[Measurement, ...]]) -> list[Measurement]:
+def _list_distinct(gates: list[Gate], select: Callable[[Gate], tuple[Measurement, ...]]) -> list[Measurement]:
     return list(dict.fromkeys(measurement for gate in gates for measurement in select(gate)))
 
 
@@ -194,14 +202,14 @@ def main() -> int:
     if not gates:
         parser.error(f"--only {options.only!r}: no row has this text")
     start = time.monotonic()
-    figures = measure(_distinct(gates, lambda gate: (gate.ours, gate.theirs)), options.rounds)
-    text = report(gates, figures, options.rounds)
+    figures = measure(_list_distinct(gates, lambda gate: (gate.measurement, gate.reference)), options.rounds)
+    text = render_report(gates, figures, options.rounds)
     sys.stdout.write(text)
     sys.stderr.write(f"measured in {time.monotonic() - start:.0f} s\n")
     if not options.only and options.rounds >= ROUNDS:
         write_section(DOCS / "benchmark.md", "clients", text, title="Benchmark")
-        (DOCS / "benchmark.json").write_text(json.dumps(_as_json(figures), indent=1) + "\n")
-    missed = misses(gates, figures)
+        (DOCS / "benchmark.json").write_text(json.dumps(_convert_to_json(figures), indent=1) + "\n")
+    missed = find_misses(gates, figures)
     sys.stderr.write("".join(f"gate missed: {line}\n" for line in missed))
     return 1 if missed else 0
 

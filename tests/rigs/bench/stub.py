@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.rigs.official.process import ServerProcess, free_port
+from tests.rigs.official.process import ServerProcess, find_free_port
 
 from tinkerwire import types
 from tinkerwire._server.http.protobuf import encode_result
@@ -41,7 +41,7 @@ def stub_server() -> Iterator[StubUrls]:
         folder = Path(name)
         # nginx started by root gives its workers to another user, who could not read this folder.
         user = "user root;" if os.geteuid() == 0 else ""
-        port, newest_port = free_port(), free_port()
+        port, newest_port = find_free_port(), find_free_port()
         conf = Path(__file__).with_name("nginx.conf.in").read_text()
         values = {
             "USER": user,
@@ -57,7 +57,7 @@ def stub_server() -> Iterator[StubUrls]:
         urls = StubUrls(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{newest_port}")
         command = [nginx, "-p", name, "-e", "stderr", "-c", str(folder / "nginx.conf")]
         with ServerProcess(command, log=folder / "log.txt") as server:
-            server.wait_until("answering", lambda: is_answering(urls.newest), timeout_s=10)
+            server.wait_until("healthy", lambda: is_healthy(urls.newest), timeout_s=10)
             yield urls
 
 
@@ -95,32 +95,32 @@ def _float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-def is_answering(url: str) -> bool:
-    """Return whether a server of the bench answers its health check."""
+def is_healthy(url: str) -> bool:
+    """Return whether a server of the bench passes its health check."""
     try:
-        with urllib.request.urlopen(f"{url}/healthz", timeout=2) as answer:
-            return bool(answer.status == 200)
+        with urllib.request.urlopen(f"{url}/healthz", timeout=2) as response:
+            return bool(response.status == 200)
     except OSError:
         return False
 
 
 def _find_nginx() -> str:
     """Return the path of nginx, installing Debian's packages when they are missing and we may."""
-    if not _installed():
+    if not _is_installed():
         if os.geteuid() == 0 and shutil.which("apt-get"):
             for command in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
                 subprocess.run(["apt-get", "-q", *command], check=False, capture_output=True)
-        if not _installed():
+        if not _is_installed():
             raise SystemExit(
                 f"start the stub server: nginx with its Lua module is not here; install Debian's packages: "
                 f"apt-get install {' '.join(PACKAGES)}"
             )
-    return _nginx() or ""
+    return _which_nginx() or ""
 
 
-def _installed() -> bool:
-    return _nginx() is not None and (MODULES / "ngx_http_lua_module.so").exists()
+def _is_installed() -> bool:
+    return _which_nginx() is not None and (MODULES / "ngx_http_lua_module.so").exists()
 
 
-def _nginx() -> str | None:
+def _which_nginx() -> str | None:
     return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

@@ -101,8 +101,8 @@ async def over_aiohttp(in_flight: int) -> AsyncIterator[Post]:
     async with aiohttp.ClientSession(connector=connector, headers=HEADERS) as client:
 
         async def post(url: str, body: bytes) -> bytes:
-            async with client.post(url, data=body) as answer:
-                return await answer.read()
+            async with client.post(url, data=body) as response:
+                return await response.read()
 
         yield post
 
@@ -146,9 +146,9 @@ async def over_httptools(in_flight: int) -> AsyncIterator[Post]:
 
         def send(self, request: bytes) -> asyncio.Future[bytes]:
             self.parts: list[bytes] = []
-            self.answer = asyncio.get_running_loop().create_future()
+            self.response = asyncio.get_running_loop().create_future()
             self.transport.write(request)
-            return self.answer
+            return self.response
 
         def data_received(self, data: bytes) -> None:
             self.parser.feed_data(data)
@@ -157,7 +157,7 @@ async def over_httptools(in_flight: int) -> AsyncIterator[Post]:
             self.parts.append(part)
 
         def on_message_complete(self) -> None:
-            self.answer.set_result(b"".join(self.parts))
+            self.response.set_result(b"".join(self.parts))
 
     async def post(url: str, body: bytes) -> bytes:
         at = urlsplit(url)
@@ -195,13 +195,13 @@ MODULES = {
 }
 
 
-def cpu_s() -> float:
+def measure_cpu_s() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
-def memory_mib(field: str) -> float:
-    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(field))
+def read_memory_mib(field: str) -> float:
+    line = next(row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith(field))
     return int(line.split()[1]) / 1024
 
 
@@ -217,19 +217,19 @@ async def load(name: str, url: str, requests: int, in_flight: int) -> dict[str, 
                     raise RuntimeError(f"{name}: the result is not whole: {content[-60:]!r}")
 
         await asyncio.gather(*(worker(1) for _ in range(in_flight)))
-        cpu, wall = cpu_s(), time.perf_counter()
+        cpu, wall = measure_cpu_s(), time.perf_counter()
         await asyncio.gather(*(worker(requests // 2 // in_flight) for _ in range(in_flight)))
-        cpu, wall = cpu_s() - cpu, time.perf_counter() - wall
-    done = requests // 2 // in_flight * in_flight * 2
+        cpu, wall = measure_cpu_s() - cpu, time.perf_counter() - wall
+    sent_requests = requests // 2 // in_flight * in_flight * 2
     # A sample is two requests.
-    return {"cpu_ms": cpu / done * 2000, "per_s": done / wall, "peak_mib": memory_mib("VmHWM")}
+    return {"cpu_ms": cpu / sent_requests * 2000, "per_s": sent_requests / wall, "peak_mib": read_memory_mib("VmHWM")}
 
 
 def main() -> None:
     name, url, requests, in_flight = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    before, cpu = memory_mib("VmRSS"), cpu_s()
+    start_mib, cpu = read_memory_mib("VmRSS"), measure_cpu_s()
     __import__(MODULES.get(name, name))
-    figures = {"import_ms": (cpu_s() - cpu) * 1000, "import_mib": memory_mib("VmRSS") - before}
+    figures = {"import_ms": (measure_cpu_s() - cpu) * 1000, "import_mib": read_memory_mib("VmRSS") - start_mib}
     figures |= asyncio.run(load(name, url, requests, in_flight))
     sys.stdout.write(json.dumps(figures) + "\n")
 

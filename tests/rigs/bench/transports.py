@@ -36,16 +36,16 @@ def measure(rounds: int, requests: int, in_flight: int) -> dict[str, dict[str, l
         for _ in range(rounds):
             for name, columns in figures.items():
                 command = [str(python), worker, name, urls.json, str(requests), str(in_flight)]
-                done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-                if not done.stdout:
-                    raise SystemExit(f"{name}: exit code {done.returncode}\n{done.stderr[-2000:]}")
-                crashed = float(done.returncode != 0)
-                for column, value in (json.loads(done.stdout) | {"crashed": crashed}).items():
+                completed = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+                if not completed.stdout:
+                    raise SystemExit(f"{name}: exit code {completed.returncode}\n{completed.stderr[-2000:]}")
+                crashed = float(completed.returncode != 0)
+                for column, value in (json.loads(completed.stdout) | {"crashed": crashed}).items():
                     columns.setdefault(column, []).append(value)
     return figures
 
 
-def table(figures: dict[str, dict[str, list[float]]]) -> str:
+def render_table(figures: dict[str, dict[str, list[float]]]) -> str:
     """Return a Markdown table of medians, least and most CPU beside them, the cheapest first."""
     heads = [*COLUMNS.values(), CRASHED]
     lines = [f"| transport | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=8000)
     parser.add_argument("--in-flight", type=int, default=200)
     options = parser.parse_args()
-    text = table(measure(options.rounds, options.requests, options.in_flight))
+    text = render_table(measure(options.rounds, options.requests, options.in_flight))
     intro = (
         f"## Transports\n\nMade by `python -m tests.rigs.bench.transports`: {options.requests:,} requests, "
         f"{options.in_flight} in flight, bytes in and bytes out; median of {options.rounds} processes each.\n\n"

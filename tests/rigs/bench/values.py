@@ -19,7 +19,7 @@ PROMPT_POSITIONS = 32_768
 LOSS_INPUTS = {"target_tokens": "int64", "logprobs": "float32", "advantages": "float32"}
 
 
-def columns(np):
+def make_columns(np):
     """Return prompts as lists, and the arrays of the loss by key, each with a row per datum."""
     rng = np.random.default_rng(1)
     shape = (DATUMS, DATUM_TOKENS)
@@ -31,7 +31,7 @@ def columns(np):
     return rng.integers(0, 150_000, shape).tolist(), arrays
 
 
-def build(client, prompts, rows):
+def build_datums(client, prompts, rows):
     """Return the datums of prompts and of their loss inputs."""
     datum, from_ints = client.types.Datum, client.types.ModelInput.from_ints
     return [
@@ -42,14 +42,14 @@ def build(client, prompts, rows):
 
 def datums_numpy(client, np):
     """1,000 datums from numpy arrays."""
-    prompts, arrays = columns(np)
+    prompts, arrays = make_columns(np)
     rows = list(zip(*(list(array) for array in arrays.values()), strict=True))
-    return lambda: build(client, prompts, rows)
+    return lambda: build_datums(client, prompts, rows)
 
 
 def datums_tensor_data(client, np):
     """1,000 datums from TensorData of lists."""
-    prompts, arrays = columns(np)
+    prompts, arrays = make_columns(np)
     tensor = client.types.TensorData
     rows = list(zip(*(array.tolist() for array in arrays.values()), strict=True))
     dtypes = list(LOSS_INPUTS.values())
@@ -57,27 +57,27 @@ def datums_tensor_data(client, np):
     def work():
         shape = [DATUM_TOKENS]
         tensors = [
-            tuple(tensor(data=data, dtype=dtype, shape=shape) for data, dtype in zip(row, dtypes, strict=True))
+            tuple(tensor(data=values, dtype=dtype, shape=shape) for values, dtype in zip(row, dtypes, strict=True))
             for row in rows
         ]
-        return build(client, prompts, tensors)
+        return build_datums(client, prompts, tensors)
 
     return work
 
 
 def datums_tensor_numpy(client, np):
     """1,000 datums from TensorData of arrays."""
-    prompts, arrays = columns(np)
+    prompts, arrays = make_columns(np)
     from_numpy = client.types.TensorData.from_numpy
     rows = list(zip(*(list(array) for array in arrays.values()), strict=True))
-    return lambda: build(client, prompts, [tuple(map(from_numpy, row)) for row in rows])
+    return lambda: build_datums(client, prompts, [tuple(map(from_numpy, row)) for row in rows])
 
 
 def datums_lists(client, np):
     """1,000 datums from lists."""
-    prompts, arrays = columns(np)
+    prompts, arrays = make_columns(np)
     rows = list(zip(*(array.tolist() for array in arrays.values()), strict=True))
-    return lambda: build(client, prompts, rows)
+    return lambda: build_datums(client, prompts, rows)
 
 
 def to_ints(client, np):
@@ -86,16 +86,16 @@ def to_ints(client, np):
     return prompt.to_ints
 
 
-def matrices(client, np, rows):
+def make_matrices(client, np, rows):
     """Return top-k matrices whose first row has no tokens."""
     rng = np.random.default_rng(1)
     tokens = rng.integers(1, 150_000, (rows, TOP_K)).astype(np.int32)
     logprobs = -rng.exponential(1.0, (rows, TOP_K)).astype(np.float32)
     tokens[0], logprobs[0] = 0, -99999.0
-    return topk_class(client)(tokens, logprobs)
+    return load_topk_class(client)(tokens, logprobs)
 
 
-def topk_class(client):
+def load_topk_class(client):
     """Return the class of top-k matrices, which the official package does not export under types."""
     name = f"{client.__name__}.types.topk_logprobs"
     if client.__name__ == "tinkerwire":
@@ -105,7 +105,7 @@ def topk_class(client):
 
 def topk_lists(client, np):
     """Top-k lists of 8 sequences of 4,096 tokens."""
-    pairs = [matrices(client, np, POSITIONS) for _ in range(SEQUENCES)]
+    pairs = [make_matrices(client, np, POSITIONS) for _ in range(SEQUENCES)]
     sequence = client.types.SampledSequence
 
     def work():
@@ -113,14 +113,14 @@ def topk_lists(client, np):
             sequence(stop_reason="stop", sequence_id="s", tokens_np=topk.token_ids[:, 0], topk_logprobs_np=topk)
             for topk in pairs
         ]
-        return [each.topk_logprobs for each in sequences]
+        return [sampled.topk_logprobs for sampled in sequences]
 
     return work
 
 
 def topk_prompt(client, np):
     """Top-k lists of a prompt of 32,768 tokens."""
-    topk = matrices(client, np, PROMPT_POSITIONS)
+    topk = make_matrices(client, np, PROMPT_POSITIONS)
     response = client.types.SampleResponse
     return lambda: response(sequences=[], topk_prompt_logprobs_np=topk).topk_prompt_logprobs
 
@@ -128,16 +128,16 @@ def topk_prompt(client, np):
 def dumps(client, np):
     """1,000 prompts dumped to JSON and back."""
     model_input = client.types.ModelInput
-    inputs = [model_input.from_ints(prompt) for prompt in columns(np)[0]]
+    inputs = [model_input.from_ints(prompt) for prompt in make_columns(np)[0]]
     return lambda: [model_input.model_validate_json(item.model_dump_json()) for item in inputs]
 
 
 def pickles(client, np):
     """1,000 datums pickled and unpickled."""
-    prompts, arrays = columns(np)
+    prompts, arrays = make_columns(np)
     rows = list(zip(*(list(array) for array in arrays.values()), strict=True))
-    data = build(client, prompts, rows)
-    return lambda: pickle.loads(pickle.dumps(data))
+    datums = build_datums(client, prompts, rows)
+    return lambda: pickle.loads(pickle.dumps(datums))
 
 
 CASES = {
@@ -154,7 +154,7 @@ CASES = {
 REPEATS = 5
 
 
-def fastest_ms(work, clock):
+def measure_fastest_ms(work, clock):
     """Run `work` several times and return its least CPU milliseconds, garbage collection included."""
     work()
     times = []
@@ -173,7 +173,7 @@ def main():
     client.ServiceClient  # noqa: B018  (a lazy package loads at first use)
     import numpy as np  # noqa: PLC0415
 
-    figures = {name: fastest_ms(case(client, np), time.process_time) for name, case in CASES.items()}
+    figures = {name: measure_fastest_ms(case(client, np), time.process_time) for name, case in CASES.items()}
     sys.stdout.write(json.dumps(figures) + "\n")
 
 

@@ -32,7 +32,7 @@ FIXED: dict[bytes, Any] = {
     b"healthz": {"status": "ok"},
     b"session_dynamic_config": {},
 }
-NOT_FOUND = {"detail": "the server does not answer this path"}
+NOT_FOUND = {"detail": "the server has no such path"}
 
 
 class Samples:
@@ -82,12 +82,12 @@ class Samples:
             waiter = asyncio.get_running_loop().create_future()
             self._batched.append(waiter)
             await asyncio.wait({waiter}, timeout=BATCHED_HOLD_S if timeout is None else timeout)
-        found = [{"request_id": f"s-{n}", "state": "finished"} for n in self._finished[cursor:]]
-        return {"completions": found, "cursor": len(self._finished)}
+        completions = [{"request_id": f"s-{n}", "state": "finished"} for n in self._finished[cursor:]]
+        return {"completions": completions, "cursor": len(self._finished)}
 
 
 class Connection(asyncio.Protocol):
-    """One connection of HTTP/1.1; requests of a connection are answered in order."""
+    """One connection of HTTP/1.1; it responds to requests in order."""
 
     samples: Samples
 
@@ -98,9 +98,9 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
 
     def data_received(self, data: bytes) -> None:
-        """Answer a request once it is whole."""
+        """Respond to a request once it is complete."""
         self._buffer += data
-        head, separator, rest = self._buffer.partition(b"\r\n\r\n")
+        head, separator, content = self._buffer.partition(b"\r\n\r\n")
         if not separator:
             return
         length = 0
@@ -110,13 +110,13 @@ class Connection(asyncio.Protocol):
                 length = int(value)
             elif name.lower() == b"transfer-encoding":
                 raise SystemExit("the server cannot read chunked requests")
-        if len(rest) < length:
+        if len(content) < length:
             return
         self._buffer.clear()
         path = bytes(head).split(b" ", 2)[1].partition(b"?")[0].removeprefix(b"/api/v1/").strip(b"/")
-        self._answer(path, bytes(rest), PROTOBUF.encode() in head)
+        self._respond(path, bytes(content), PROTOBUF.encode() in head)
 
-    def _answer(self, path: bytes, body: bytes, accepts_protobuf: bool) -> None:
+    def _respond(self, path: bytes, body: bytes, accepts_protobuf: bool) -> None:
         if path == b"asample":
             request_id = self.samples.add()
             self._send(200, {"request_id": request_id, "sample_sequence_ids": [f"{request_id}-0"]})

@@ -10,28 +10,28 @@ import sys
 import time
 
 
-def cpu_s():
+def measure_cpu_s():
     """Return the CPU seconds that this process has used."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
-def memory_mib(field):
+def read_memory_mib(field):
     """Return VmRSS (now) or VmHWM (at the peak) of this process."""
     with open("/proc/self/status") as status:  # noqa: PTH123 - pathlib must not be loaded before the import case
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith(field))
 
 
 # Nothing that the client could need is loaded before this point, so that the client's import pays for it.
-_before = memory_mib("VmRSS"), cpu_s(), time.perf_counter()
+_before = read_memory_mib("VmRSS"), measure_cpu_s(), time.perf_counter()
 client = __import__(sys.argv[1])
 client.ServiceClient  # noqa: B018 - a lazy package must load what the first line of a program uses
 client.types.Datum  # noqa: B018
 IMPORT = {
-    "cpu_ms": (cpu_s() - _before[1]) * 1000,
+    "cpu_ms": (measure_cpu_s() - _before[1]) * 1000,
     "wall_ms": (time.perf_counter() - _before[2]) * 1000,
-    "rss_mib": memory_mib("VmRSS"),
-    "added_mib": memory_mib("VmRSS") - _before[0],
+    "rss_mib": read_memory_mib("VmRSS"),
+    "added_mib": read_memory_mib("VmRSS") - _before[0],
     "modules": len(sys.modules),
 }
 
@@ -41,28 +41,28 @@ import json  # noqa: E402
 import numpy as np  # noqa: E402
 
 # One client loads numpy with its import and the other at its first use, so the figure with numpy is reported for both.
-IMPORT["cpu_with_numpy_ms"] = (cpu_s() - _before[1]) * 1000
+IMPORT["cpu_with_numpy_ms"] = (measure_cpu_s() - _before[1]) * 1000
 
 PROMPT_TOKENS = 1000
-ANSWER_TOKENS = 256
+SAMPLE_TOKENS = 256
 AT_ONCE = 2000
 DATUMS = 64
 DATUM_TOKENS = 4096
 STEPS = 3
 
 
-def measured(work, count):
+def measure_work(work, count):
     """Run `work` and return its CPU and wall milliseconds per piece, and the memory that it adds at its peak."""
-    start_mib, cpu, wall = memory_mib("VmRSS"), cpu_s(), time.perf_counter()
+    start_mib, cpu, wall = read_memory_mib("VmRSS"), measure_cpu_s(), time.perf_counter()
     work()
     return {
-        "cpu_ms": (cpu_s() - cpu) * 1000 / count,
+        "cpu_ms": (measure_cpu_s() - cpu) * 1000 / count,
         "wall_ms": (time.perf_counter() - wall) * 1000 / count,
-        "added_mib": memory_mib("VmHWM") - start_mib,
+        "added_mib": read_memory_mib("VmHWM") - start_mib,
     }
 
 
-def retry_config():
+def load_retry_config():
     """Return the class of retry options, which the official package does not export."""
     if client.__name__ == "tinkerwire":
         return client.RetryConfig
@@ -71,7 +71,7 @@ def retry_config():
     return RetryConfig
 
 
-def prompts_of(count):
+def make_prompts(count):
     """Return prompts of 1,000 tokens; beyond 2,000 they repeat, so that the prompts of the bench cost no memory."""
     distinct = np.random.default_rng(1).integers(0, 150_000, (min(count, 2000), PROMPT_TOKENS)).tolist()
     return [distinct[i % len(distinct)] for i in range(count)]
@@ -80,15 +80,15 @@ def prompts_of(count):
 def create_sampler(service, count):
     """Return a sampling client for so many samples in flight, and the parameters of its samples."""
     sampler = service.create_sampling_client(
-        base_model="stub/model", retry_config=retry_config()(max_connections=max(count, AT_ONCE))
+        base_model="stub/model", retry_config=load_retry_config()(max_connections=max(count, AT_ONCE))
     )
-    return sampler, client.types.SamplingParams(max_tokens=ANSWER_TOKENS, temperature=1.0)
+    return sampler, client.types.SamplingParams(max_tokens=SAMPLE_TOKENS, temperature=1.0)
 
 
 def sample(service, count):
     """Take samples, 2,000 at once: a prompt of 1,000 tokens each, 256 tokens and logprobs back."""
     sampler, params = create_sampler(service, count)
-    prompts = prompts_of(count)
+    prompts = make_prompts(count)
 
     def run(tokens):
         for start in range(0, len(tokens), AT_ONCE):
@@ -98,17 +98,17 @@ def sample(service, count):
             ]
             for future in futures:
                 sequence = future.result().sequences[0]
-                check(len(list(sequence.tokens)), ANSWER_TOKENS, "tokens of a sample")
-                check(len(list(sequence.logprobs)), ANSWER_TOKENS, "logprobs of a sample")
+                check(len(list(sequence.tokens)), SAMPLE_TOKENS, "tokens of a sample")
+                check(len(list(sequence.logprobs)), SAMPLE_TOKENS, "logprobs of a sample")
 
     run(prompts[:50])
-    return measured(lambda: run(prompts), count)
+    return measure_work(lambda: run(prompts), count)
 
 
 def memory(service, count):
     """Take all samples at once, and keep the results as arrays."""
     sampler, params = create_sampler(service, count)
-    prompts = prompts_of(count)
+    prompts = make_prompts(count)
     results = []
 
     def run(tokens):
@@ -119,23 +119,23 @@ def memory(service, count):
         for future in futures:
             sequence = future.result().sequences[0]
             results.append((sequence.tokens_np, sequence.logprobs_np))
-            check(len(results[-1][0]), ANSWER_TOKENS, "tokens of a sample")
+            check(len(results[-1][0]), SAMPLE_TOKENS, "tokens of a sample")
 
     run(prompts[:50])
-    return measured(lambda: run(prompts), count)
+    return measure_work(lambda: run(prompts), count)
 
 
 def sequential(service, count):
     """Take samples one after the other."""
     sampler, params = create_sampler(service, count)
-    prompt = client.types.ModelInput.from_ints(prompts_of(1)[0])
+    prompt = client.types.ModelInput.from_ints(make_prompts(1)[0])
 
     async def run(number):
         for _ in range(number):
             await sampler.sample_async(prompt, num_samples=1, sampling_params=params)
 
     asyncio.run(run(20))
-    return measured(lambda: asyncio.run(run(count)), count)
+    return measure_work(lambda: asyncio.run(run(count)), count)
 
 
 def forward_backward(service, _):
@@ -149,7 +149,7 @@ def forward_backward(service, _):
     advantages = rng.normal(0.0, 1.0, shape).astype(np.float32)
 
     def run(count):
-        data = [
+        datums = [
             client.types.Datum(
                 model_input=client.types.ModelInput.from_ints(prompts[i]),
                 loss_fn_inputs={
@@ -160,19 +160,19 @@ def forward_backward(service, _):
             )
             for i in range(count)
         ]
-        outputs = training.forward_backward(data, "importance_sampling").result().loss_fn_outputs
+        outputs = training.forward_backward(datums, "importance_sampling").result().loss_fn_outputs
         check(len(outputs), count, "outputs of a forward_backward")
         for output in outputs:
             check(output["logprobs"].to_numpy().shape, (DATUM_TOKENS,), "shape of the logprobs")
 
     run(2)
-    return measured(lambda: [run(DATUMS) for _ in range(STEPS)], STEPS)
+    return measure_work(lambda: [run(DATUMS) for _ in range(STEPS)], STEPS)
 
 
-def check(value, expected, what):
+def check(value, expected, label):
     """Refuse to measure a client that does not do the work."""
     if value != expected:
-        raise SystemExit(f"{what}: {value!r} instead of {expected!r}")
+        raise SystemExit(f"{label}: {value!r} instead of {expected!r}")
 
 
 CASES = {"sample": sample, "memory": memory, "sequential": sequential, "forward_backward": forward_backward}

@@ -30,7 +30,7 @@ import tinkerwire as tw
 
 WIRES = ("0.4.1", "0.16.1", "0.25.0", "0.38.0")
 SHARES = (0.1, 0.3, 0.5)
-EVERY = 10
+STEPS_PER_SAVE = 10
 """Steps between two sampling sessions."""
 PATIENT = tw.RetryConfig(max_attempts=10_000, max_elapsed=3600.0, retry_delay_base=0.05, retry_delay_max=0.5)
 
@@ -70,7 +70,7 @@ class Outcome:
 def train_and_sample(url: str, work: Work) -> list[list[int]]:
     """Do the work; return the tokens of all samples."""
     texts: list[list[int]] = []
-    rounds = work.steps // EVERY
+    rounds = work.steps // STEPS_PER_SAVE
     with tw.ServiceClient(base_url=url, api_key="tml-chaos", retry=PATIENT, wire_version=work.wire) as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=8, seed=1)
         for step in range(work.steps):
@@ -80,7 +80,7 @@ def train_and_sample(url: str, work: Work) -> list[list[int]]:
             training.forward_backward([datum], "cross_entropy")
             metrics = training.optim_step(tw.AdamParams(learning_rate=1e-3)).result().metrics or {}
             assert metrics["optimizer_step:max"] == step + 1, metrics
-            if (step + 1) % EVERY == 0:
+            if (step + 1) % STEPS_PER_SAVE == 0:
                 path = training.save_weights_for_sampler(f"step-{step + 1}").result().path
                 sampling = client.create_sampling_client(model_path=path)
                 samples = [
@@ -95,13 +95,13 @@ def train_and_sample(url: str, work: Work) -> list[list[int]]:
 def run(work: Work, share: float, kills: int, seed: int) -> Outcome:
     """Run the work through the proxy, with kills at random moments, and check what is left."""
     rng = random.Random(seed)
-    before = _resources()
+    resources_before = _count_resources()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         server = ServerProcess(folder, "--wire", work.wire, "--long-poll", "5")
         server.start()
         results: list[list[list[int]] | BaseException] = []
-        done = threading.Event()
+        finished = threading.Event()
         with failure_proxy(server.url, share, seed) as (url, proxy):
 
             def do_work() -> None:
@@ -110,15 +110,15 @@ def run(work: Work, share: float, kills: int, seed: int) -> Outcome:
                 except BaseException as error:
                     results.append(error)
                 finally:
-                    done.set()
+                    finished.set()
 
             thread = threading.Thread(target=do_work)
             thread.start()
-            killed = 0
-            while killed < kills and not done.wait(rng.uniform(0.1, 1.5)):
+            kill_count = 0
+            while kill_count < kills and not finished.wait(rng.uniform(0.1, 1.5)):
                 server.kill()
                 server.start()
-                killed += 1
+                kill_count += 1
             thread.join()
         server.stop()
         (result,) = results
@@ -128,16 +128,16 @@ def run(work: Work, share: float, kills: int, seed: int) -> Outcome:
         problems += [] if problems else _check_journal(Path(folder), work)
     gc.collect()
     end = time.monotonic() + 10
-    while _resources() > before and time.monotonic() < end:
+    while _count_resources() > resources_before and time.monotonic() < end:
         time.sleep(0.1)
-    pairs = zip(before, _resources(), strict=True)
+    pairs = zip(resources_before, _count_resources(), strict=True)
     problems += [f"left: {after - count} {name}" for (name, count), (_, after) in pairs if after > count]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     texts = [] if isinstance(result, BaseException) else result
-    return Outcome(state, texts, seconds, problems, proxy.counts, killed, memory)
+    return Outcome(state, texts, seconds, problems, proxy.counts, kill_count, memory)
 
 
-def _resources() -> list[tuple[str, int]]:
+def _count_resources() -> list[tuple[str, int]]:
     """Return the numbers of threads and of open files, sockets included."""
     return [("threads", threading.active_count()), ("files", sum(1 for _ in Path("/proc/self/fd").iterdir()))]
 
@@ -157,7 +157,7 @@ def _check_journal(folder: Path, work: Work) -> list[str]:
         (pending,) = connection.execute("SELECT count(*) FROM operations WHERE executed IS NULL").fetchone()
     finally:
         connection.close()
-    requested = work.samples // (work.steps // EVERY) * (work.steps // EVERY)
+    requested = work.samples // (work.steps // STEPS_PER_SAVE) * (work.steps // STEPS_PER_SAVE)
     problems = [] if samples == requested else [f"{samples} samples were drawn for {requested}"]
     return problems if not pending else [*problems, f"{pending} operations are pending"]
 
@@ -183,14 +183,14 @@ def main(arguments: list[str]) -> int:
             problems += [] if outcome.state == calm.state else ["weights or optimizer differ"]
             problems += [] if outcome.texts == calm.texts else ["samples differ"]
             failed += bool(problems)
-            rows.append(_row(work, share, calm, outcome, problems))
+            rows.append(_render_row(work, share, calm, outcome, problems))
             sys.stdout.write(f"{rows[-1]}\n")
             sys.stdout.flush()
-    write_section(DOCS / "reliability.md", "chaos", _report(options, rows), title="Reliability")
+    write_section(DOCS / "reliability.md", "chaos", _render_report(options, rows), title="Reliability")
     return int(failed > 0)
 
 
-def _row(work: Work, share: float, calm: Outcome, outcome: Outcome, problems: list[str]) -> str:
+def _render_row(work: Work, share: float, calm: Outcome, outcome: Outcome, problems: list[str]) -> str:
     injected = sum(outcome.failures[kind] for kind in KINDS)
     kinds = ", ".join(f"{kind} {outcome.failures[kind]}" for kind in KINDS)
     return (
@@ -200,14 +200,14 @@ def _row(work: Work, share: float, calm: Outcome, outcome: Outcome, problems: li
     )
 
 
-def _report(options: argparse.Namespace, rows: list[str]) -> str:
+def _render_report(options: argparse.Namespace, rows: list[str]) -> str:
     table = "\n".join(rows)
     return f"""\
 ## Failures and kills
 
 By `make chaos`: {options.steps} steps and {options.samples} samples through a proxy on the socket that injects failures
 into a share of the requests, seed {options.seed}; the server is killed and started again at random moments. A 409 is
-not injected where it is a final answer, into polls and saves. After each run, the weights and the optimizer must be
+not injected into polls and saves, where it is a final response. After each run, the weights and the optimizer must be
 equal to those of a run without failures to the bit, each sample drawn once, no operation pending, and no thread, socket
 or file left.
 

@@ -14,15 +14,15 @@ class Recipe:
     """One recipe.
 
     Args:
-        module: below ``tinker_cookbook``.
-        options: of its command line, beside where it logs; the URL is in TINKER_BASE_URL.
-        number: of its metrics, the one that shows whether it learns; empty when it reports none.
-        falls: whether that number is to be lower at the end; None where the few steps here prove nothing.
-        start: the recipe whose last checkpoint it begins with.
-        resumes: whether it is run again from the last checkpoint before its last step.
-        races: whether its draws depend on which of several conversations is answered first.
-        folder: where it logs below the folder for runs, when it has no option for that; empty when it does not log.
-        answers: what is typed.
+        module: name of the module below ``tinker_cookbook``.
+        options: command-line options, except for the log folder; the URL is in TINKER_BASE_URL.
+        number: name of the metric that shows progress; empty if the recipe reports none.
+        falls: True if the metric must be lower at the end, False if higher; None where so few steps prove nothing.
+        start: recipe whose last checkpoint this recipe starts from.
+        resumes: True if the recipe runs a second time, from the last checkpoint before its last step.
+        races: True if its draws depend on the order in which several conversations receive responses.
+        folder: log folder below the folder for runs, if the recipe has no option for it; empty if it does not log.
+        stdin: text for the standard input.
     """
 
     module: str
@@ -33,7 +33,7 @@ class Recipe:
     resumes: bool = False
     races: bool = False
     folder: str | None = None
-    answers: str = ""
+    stdin: str = ""
 
 
 def _options(text: str) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ RECIPES = (
         number=LOSS,
         falls=True,
         resumes=True,
-        answers="resume\n",
+        stdin="resume\n",
     ),
     Recipe(
         module="recipes.chat_sl.train",
@@ -150,7 +150,7 @@ RECIPES = (
         module="recipes.decisions.demo",
         options=(f"model_name={MODEL}",),
         folder="",
-        answers="How do I pay?\n\n",
+        stdin="How do I pay?\n\n",
     ),
     Recipe(module="recipes.rubric.generate_data", folder=""),
     Recipe(

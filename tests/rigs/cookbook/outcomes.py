@@ -34,21 +34,21 @@ def read_outcomes(junit: Path) -> dict[str, Outcome]:
     return outcomes
 
 
-def find_lost(official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> dict[str, Outcome]:
+def find_lost(official: Mapping[str, Outcome], tinkerwire: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """Return the tests that pass with the official SDK and not with tinkerwire."""
     absent = Outcome("absent", "the test was not run")
     passed = [name for name, outcome in official.items() if outcome.kind == "passed"]
-    return {name: ours.get(name, absent) for name in passed if ours.get(name, absent).kind != "passed"}
+    return {name: tinkerwire.get(name, absent) for name in passed if tinkerwire.get(name, absent).kind != "passed"}
 
 
-def render_section(title: str, official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> str:
+def render_section(title: str, official: Mapping[str, Outcome], tinkerwire: Mapping[str, Outcome]) -> str:
     """Return the section of the report on one set of tests."""
     lines = [f"## {title}", "", f"| | {' | '.join(ORDER)} |", "|---|" + "---|" * len(ORDER)]
-    for name, run in (("official SDK", official), ("tinkerwire", ours)):
+    for name, run in (("official SDK", official), ("tinkerwire", tinkerwire)):
         counts = Counter(outcome.kind for outcome in run.values())
         lines.append(f"| {name} | {' | '.join(str(counts[kind]) for kind in ORDER)} |")
-    missing = find_lost(official, ours)
-    gained = find_lost(ours, official)
+    missing = find_lost(official, tinkerwire)
+    gained = find_lost(tinkerwire, official)
     lines += ["", f"Pass with the official SDK and not with tinkerwire: {len(missing) or 'none'}."]
     lines += [f"- {name}: {outcome.kind}, `{outcome.reason}`" for name, outcome in sorted(missing.items())]
     lines += ["", f"Pass with tinkerwire and not with the official SDK: {len(gained) or 'none'}."]

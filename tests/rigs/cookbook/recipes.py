@@ -22,7 +22,14 @@ from typing import Any
 from tests.rigs.cookbook.catalogue import RECIPES, Recipe
 from tests.rigs.cookbook.materials import MODEL, write_materials
 from tests.rigs.cookbook.recipe_report import RecipeRun, find_problems, render_table
-from tests.rigs.cookbook.run import OURS, VERSION, WORK, cookbook_python, run_environment, sources_folder
+from tests.rigs.cookbook.run import (
+    SOURCE_FOLDERS,
+    VERSION,
+    WORK,
+    create_environment,
+    download_sources,
+    ensure_cookbook_python,
+)
 from tests.rigs.official.report import DOCS, write_section
 from tests.support.embedded import embedded_http_server
 
@@ -40,8 +47,8 @@ class RecipeRunner:
         shutil.rmtree(self.folder, ignore_errors=True)
         write_materials(self.folder)
         self._command = [str(python), *CLIENTS[client], "-m"]
-        path = (*OURS, cookbook) if client == "tinkerwire" else (cookbook,)
-        self._environment = run_environment(*path) | {
+        path = (*SOURCE_FOLDERS, cookbook) if client == "tinkerwire" else (cookbook,)
+        self._environment = create_environment(*path) | {
             "TINKER_BASE_URL": url,
             "TINKER_API_KEY": "tml-local",
             "TINKER_COOKBOOK_RUNS_DIR": str(self.folder / "runs"),
@@ -50,26 +57,28 @@ class RecipeRunner:
 
     def run_recipe(self, recipe: Recipe) -> RecipeRun:
         """Run a recipe to its end; resume it once from the last checkpoint before its last step."""
-        logs = self._logs(recipe)
-        began = time.monotonic()
-        stopped = self._run(recipe, logs)
-        seconds = time.monotonic() - began
-        rows = _lines(logs / "metrics.jsonl") if logs else []
-        saved = len(_lines(logs / "checkpoints.jsonl")) if logs else 0
-        again: list[Mapping[str, Any]] = []
-        if recipe.resumes and logs and not stopped:
+        logs = self._find_logs(recipe)
+        start = time.monotonic()
+        stop_reason = self._run(recipe, logs)
+        seconds = time.monotonic() - start
+        rows = _read_lines(logs / "metrics.jsonl") if logs else []
+        saved = len(_read_lines(logs / "checkpoints.jsonl")) if logs else 0
+        resumed_rows: list[Mapping[str, Any]] = []
+        if recipe.resumes and logs and not stop_reason:
             # As if it had been ended before its last step was saved.
-            checkpoints = _lines(logs / "checkpoints.jsonl")
-            checkpoints = [checkpoint for checkpoint in checkpoints if _place(checkpoint) != _place(checkpoints[-1])]
+            checkpoints = _read_lines(logs / "checkpoints.jsonl")
+            checkpoints = [checkpoint for checkpoint in checkpoints if _locate(checkpoint) != _locate(checkpoints[-1])]
             (logs / "checkpoints.jsonl").write_text(
                 "".join(json.dumps(checkpoint) + "\n" for checkpoint in checkpoints)
             )
             (logs / "metrics.jsonl").rename(logs / "metrics-first.jsonl")
-            stopped = self._run(recipe, logs)
-            again = _lines(logs / "metrics.jsonl")
-        return RecipeRun(recipe=recipe, rows=rows, again=again, saved=saved, seconds=seconds, stopped=stopped)
+            stop_reason = self._run(recipe, logs)
+            resumed_rows = _read_lines(logs / "metrics.jsonl")
+        return RecipeRun(
+            recipe=recipe, rows=rows, resumed_rows=resumed_rows, saved=saved, seconds=seconds, stop_reason=stop_reason
+        )
 
-    def _logs(self, recipe: Recipe) -> Path | None:
+    def _find_logs(self, recipe: Recipe) -> Path | None:
         if recipe.folder is None:
             return self.folder / "logs" / recipe.module
         return self.folder / "runs" / recipe.folder if recipe.folder else None
@@ -80,16 +89,16 @@ class RecipeRunner:
         if recipe.folder is None:
             options.append(f"log_path={logs}")
         if recipe.start:
-            first = next(each for each in RECIPES if each.module == recipe.start)
-            last = _lines((self._logs(first) or self.folder) / "checkpoints.jsonl")[-1]
-            options.append(f"load_checkpoint_path={last['state_path']}")
+            start = next(candidate for candidate in RECIPES if candidate.module == recipe.start)
+            checkpoint = _read_lines((self._find_logs(start) or self.folder) / "checkpoints.jsonl")[-1]
+            options.append(f"load_checkpoint_path={checkpoint['state_path']}")
         command = [*self._command, f"tinker_cookbook.{recipe.module}", *options]
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 command,
                 cwd=self.folder,
                 env=self._environment,
-                input=recipe.answers,
+                input=recipe.stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -98,36 +107,36 @@ class RecipeRunner:
             )
         except subprocess.TimeoutExpired:
             return f"not at its end after {TIMEOUT_S} s"
-        (self.folder / f"{recipe.module}.log").write_text(done.stdout)
-        return _reason(done.stdout, self.folder) if done.returncode else ""
+        (self.folder / f"{recipe.module}.log").write_text(completed.stdout)
+        return _find_reason(completed.stdout, self.folder) if completed.returncode else ""
 
 
-def _lines(path: Path) -> list[Mapping[str, Any]]:
+def _read_lines(path: Path) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _place(checkpoint: Mapping[str, Any]) -> tuple[Any, Any]:
+def _locate(checkpoint: Mapping[str, Any]) -> tuple[Any, Any]:
     return checkpoint.get("epoch"), checkpoint.get("batch")
 
 
-def _reason(printed: str, folder: Path) -> str:
+def _find_reason(printed: str, folder: Path) -> str:
     """Return the last error of a traceback without parts that differ between runs."""
     lines = [line for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Arg|Exit)\b", line)]
-    found = (errors or lines or ["no word"])[-1]
-    return re.sub(r"f-[0-9a-f]+-\d+", "f-…", found.replace(str(folder), ".").replace(str(Path.home()), "~"))[:300]
+    reason = (errors or lines or ["no word"])[-1]
+    return re.sub(r"f-[0-9a-f]+-\d+", "f-…", reason.replace(str(folder), ".").replace(str(Path.home()), "~"))[:300]
 
 
 def run_recipes(recipes: Sequence[Recipe], client: str, python: Path, cookbook: Path) -> list[RecipeRun]:
     """Run recipes with one client against a server of their own."""
-    ended = []
+    runs = []
     with embedded_http_server(*SERVER) as url:
-        kitchen = RecipeRunner(client, python, cookbook, url)
+        runner = RecipeRunner(client, python, cookbook, url)
         for recipe in recipes:
-            ended.append(kitchen.run_recipe(recipe))
-            sys.stdout.write(f"{client}: {recipe.module}: {ended[-1].seconds:.0f} s {ended[-1].stopped}\n")
+            runs.append(runner.run_recipe(recipe))
+            sys.stdout.write(f"{client}: {recipe.module}: {runs[-1].seconds:.0f} s {runs[-1].stop_reason}\n")
             sys.stdout.flush()
-    return ended
+    return runs
 
 
 def main() -> int:
@@ -136,15 +145,15 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="RECIPE", help="run only these, and write no report")
     names = parser.parse_args().names
     recipes = [recipe for recipe in RECIPES if not names or recipe.module in names]
-    python = cookbook_python()
-    cookbook = sources_folder(python)
-    official, ours = (run_recipes(recipes, client, python, cookbook) for client in CLIENTS)
-    text = render_table(official, ours, VERSION)
+    python = ensure_cookbook_python()
+    cookbook = download_sources(python)
+    official, tinkerwire = (run_recipes(recipes, client, python, cookbook) for client in CLIENTS)
+    text = render_table(official, tinkerwire, VERSION)
     if not names:
         write_section(DOCS / "cookbook.md", "recipes", text, title="The cookbook")
-    wrong = find_problems(official, ours)
-    sys.stdout.write("\n".join([text, "", *wrong]) + "\n")
-    return int(bool(wrong))
+    problems = find_problems(official, tinkerwire)
+    sys.stdout.write("\n".join([text, "", *problems]) + "\n")
+    return int(bool(problems))
 
 
 if __name__ == "__main__":

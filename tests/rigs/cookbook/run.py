@@ -33,10 +33,10 @@ SETS = {
     "The files that call tinker": (HERE / "files.txt").read_text().split(),
     "downstream_compat: exports, signatures, annotations": ["tests/downstream_compat"],
 }
-OURS = (ROOT / "generated", ROOT / "overlay")
+SOURCE_FOLDERS = (ROOT / "generated", ROOT / "overlay")
 
 
-def sources_folder(python: Path) -> Path:
+def download_sources(python: Path) -> Path:
     """Return the folder of the cookbook's sources; its wheel has no tests."""
     folder, archive = WORK / f"tinker_cookbook-{VERSION}", WORK / f"tinker_cookbook-{VERSION}.tar.gz"
     if folder.exists():
@@ -52,13 +52,13 @@ def sources_folder(python: Path) -> Path:
     return folder
 
 
-def run_environment(*path: Path) -> dict[str, str]:
+def create_environment(*path: Path) -> dict[str, str]:
     """Return the environment of a run: no key, no hubs, and these folders to import from."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("TINKER_API_KEY", "CI")}
     return inherited | dict.fromkeys(OFFLINE, "1") | {"PYTHONPATH": os.pathsep.join(map(str, path))}
 
 
-def cookbook_python() -> Path:
+def ensure_cookbook_python() -> Path:
     """Return the Python of the environment with all requirements of the cookbook."""
     # By pip, which takes a CPU build of torch where pip is set up for one.
     return ensure_venv("cookbook", HERE / "requirements.txt", installer="pip")
@@ -66,30 +66,30 @@ def cookbook_python() -> Path:
 
 def run(python: Path, folder: Path, client: str) -> list[dict[str, Outcome]]:
     """Run all sets with one client and return the outcomes of their tests."""
-    environment = run_environment()
+    environment = create_environment()
     if client == "tinkerwire":
         # As processes inherit it: the workers of the tests, and what they start.
-        environment = run_environment(SUBPROCESS_SITE, *OURS)
+        environment = create_environment(SUBPROCESS_SITE, *SOURCE_FOLDERS)
     command = [str(python), "-c", "import tinker; print(tinker.ServiceClient.__module__)"]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if found.stdout.strip().partition(".")[0] != client:
-        raise SystemExit(f"import tinker gives {found.stdout.strip() or found.stderr}, not {client}")
-    return [read_outcomes(_pytest(python, folder, client, number, environment)) for number in range(len(SETS))]
+    completed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if completed.stdout.strip().partition(".")[0] != client:
+        raise SystemExit(f"import tinker gives {completed.stdout.strip() or completed.stderr}, not {client}")
+    return [read_outcomes(_run_pytest(python, folder, client, number, environment)) for number in range(len(SETS))]
 
 
-def _pytest(python: Path, folder: Path, client: str, number: int, environment: dict[str, str]) -> Path:
-    report = junit_path(client, number)
+def _run_pytest(python: Path, folder: Path, client: str, number: int, environment: dict[str, str]) -> Path:
+    report = locate_junit(client, number)
     report.unlink(missing_ok=True)
     options = ["-q", "-p", "no:cacheprovider", "--timeout=120", "-n", "2", "--tb=short", f"--junitxml={report}"]
     command = [str(python), "-m", "pytest", *list(SETS.values())[number], *options]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    report.with_suffix(".log").write_text(done.stdout + done.stderr)
+    completed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    report.with_suffix(".log").write_text(completed.stdout + completed.stderr)
     if not report.exists():
-        raise SystemExit(f"{' '.join(command[:4])} ...: exit code {done.returncode}\n{done.stdout[-3000:]}")
+        raise SystemExit(f"{' '.join(command[:4])} ...: exit code {completed.returncode}\n{completed.stdout[-3000:]}")
     return report
 
 
-def junit_path(client: str, number: int) -> Path:
+def locate_junit(client: str, number: int) -> Path:
     """Return the path of the report of one run."""
     return WORK / f"{client}-{number}.xml"
 
@@ -99,20 +99,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", action="store_true", help="only tinkerwire, against the last run of the official SDK")
     options = parser.parse_args()
-    python = cookbook_python()
-    folder = sources_folder(python)
+    python = ensure_cookbook_python()
+    folder = download_sources(python)
     numbers = range(len(SETS))
     official = (
-        [read_outcomes(junit_path("tinker", n)) for n in numbers] if options.ours else run(python, folder, "tinker")
+        [read_outcomes(locate_junit("tinker", n)) for n in numbers] if options.ours else run(python, folder, "tinker")
     )
-    ours = run(python, folder, "tinkerwire")
-    parts = [render_section(title, official[n], ours[n]) for n, title in enumerate(SETS)]
+    tinkerwire = run(python, folder, "tinkerwire")
+    parts = [render_section(title, official[n], tinkerwire[n]) for n, title in enumerate(SETS)]
     head = (
         f"Tests of tinker-cookbook {VERSION} with the official SDK 0.38.0 and on the drop-in, by `make test-cookbook`."
     )
     write_section(DOCS / "cookbook.md", "tests", "\n\n".join([head, *parts]), title="The cookbook")
     sys.stdout.write("\n\n".join(parts) + "\n")
-    return int(any(find_lost(official[n], ours[n]) for n in numbers))
+    return int(any(find_lost(official[n], tinkerwire[n]) for n in numbers))
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def drift_of(source: Release) -> list[tuple[Any, ...]]:
     return [(report.change, report.kind, report.where, report.contract, report.release) for report in reports]
 
 
-@pytest.mark.parametrize("expected", CHANGES, ids=lambda each: " ".join(map(str, each[:3])))
+@pytest.mark.parametrize("expected", CHANGES, ids=lambda change: " ".join(map(str, change[:3])))
 def test_each_change_in_a_real_release_is_reported_once(expected: tuple[Any, ...]) -> None:
     """In a copy of the newest known release, each kind of change causes one report."""
     file, old, new = CHANGES[expected]

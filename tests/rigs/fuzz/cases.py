@@ -99,7 +99,7 @@ def _finish(value: Any) -> None:
     repr(value)
 
 
-def _datum(rng: Random, values: Mapping[str, Any]) -> tw.Datum:
+def _make_datum(rng: Random, values: Mapping[str, Any]) -> tw.Datum:
     return tw.Datum(
         model_input=tw.ModelInput.from_ints(values.get("tokens", [1, 2, 3])),
         loss_fn_inputs={
@@ -109,74 +109,74 @@ def _datum(rng: Random, values: Mapping[str, Any]) -> tw.Datum:
     )
 
 
-def _trained(operation: Callable[[tw.TrainingClient, dict[str, Any], Random], Any]) -> Callable[..., Any]:
+def _with_training_client(operation: Callable[[tw.TrainingClient, dict[str, Any], Random], Any]) -> Callable[..., Any]:
     def make(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
         return operation(client.create_lora_training_client(MODEL, rank=2), values, rng)
 
     return make
 
 
-def _batch(method: str) -> Callable[..., Any]:
+def _call_batch(method: str) -> Callable[..., Any]:
     def make(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
         loss_fn = values.pop("loss_fn")
         config = values.pop("loss_fn_config")
-        return getattr(training, method)([_datum(rng, values)] * 2, loss_fn, config)
+        return getattr(training, method)([_make_datum(rng, values)] * 2, loss_fn, config)
 
-    return _trained(make)
+    return _with_training_client(make)
 
 
-def _custom_loss(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
+def _call_custom_loss(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
     import numpy as np  # noqa: PLC0415
 
-    def loss(data: Any, logprobs: Any) -> Any:
+    def loss(datums: Any, logprobs: Any) -> Any:
         return (
             float(-sum(np.sum(logprob) for logprob in logprobs)),
             {"x": 1.0},
             [-np.ones_like(logprob) for logprob in logprobs],
         )
 
-    return training.forward_backward_custom([_datum(rng, values)], loss, arrays="numpy")
+    return training.forward_backward_custom([_make_datum(rng, values)], loss, arrays="numpy")
 
 
-def _sampled(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
+def _sample(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
     tokens = values.pop("tokens")
     params = {name: values.pop(name) for name in ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop")}
     sampling = client.create_sampling_client(base_model=MODEL)
     return sampling.sample(tw.ModelInput.from_ints(tokens), sampling_params=tw.SamplingParams(**params), **values)
 
 
-def _logprobs(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
+def _compute_logprobs(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
     sampling = client.create_sampling_client(base_model=MODEL)
     return sampling.compute_logprobs(tw.ModelInput.from_ints(values["tokens"]))
 
 
-def _sampler_property(method: str) -> Callable[..., Any]:
+def _call_sampler(method: str) -> Callable[..., Any]:
     return lambda client, values, rng: getattr(client.create_sampling_client(base_model=MODEL), method)()
 
 
-def _rest(method: str) -> Callable[..., Any]:
+def _call_rest(method: str) -> Callable[..., Any]:
     return lambda client, values, rng: getattr(tw.RestClient(client._connection), method)(**values)
 
 
-def _service(method: str) -> Callable[..., Any]:
+def _call_service(method: str) -> Callable[..., Any]:
     def make(client: tw.ServiceClient, values: dict[str, Any], rng: Random) -> Any:
-        made = getattr(client, method)(**values)
-        if isinstance(made, tw.TrainingClient | tw.SamplingClient):
-            return repr(made.result())
-        return made
+        result = getattr(client, method)(**values)
+        if isinstance(result, tw.TrainingClient | tw.SamplingClient):
+            return repr(result.result())
+        return result
 
     return make
 
 
-def _training(method: str) -> Callable[..., Any]:
-    return _trained(lambda training, values, rng: getattr(training, method)(**values))
+def _call_training(method: str) -> Callable[..., Any]:
+    return _with_training_client(lambda training, values, rng: getattr(training, method)(**values))
 
 
-def _adam(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
+def _call_optim_step(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
     return training.optim_step(tw.AdamParams(**values))
 
 
-def _saved_sampler(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
+def _sample_saved_weights(training: tw.TrainingClient, values: dict[str, Any], rng: Random) -> Any:
     sampling = training.save_weights_and_get_sampling_client(**values)
     return sampling.sample(tw.ModelInput.from_ints([1]), 1, tw.SamplingParams(max_tokens=2))
 
@@ -191,39 +191,42 @@ _BATCH = {
 _RUN = {"training_run_id": "run", "checkpoint_id": "weights/0001"}
 
 OPERATIONS: Mapping[str, tuple[Callable[[tw.ServiceClient, dict[str, Any], Random], Any], Mapping[str, Any]]] = {
-    "forward": (_batch("forward"), _BATCH),
-    "forward_backward": (_batch("forward_backward"), _BATCH),
+    "forward": (_call_batch("forward"), _BATCH),
+    "forward_backward": (_call_batch("forward_backward"), _BATCH),
     "forward_backward_custom": (
-        _trained(_custom_loss),
+        _with_training_client(_call_custom_loss),
         {name: _BATCH[name] for name in ("tokens", "target_tokens", "weights")},
     ),
-    "optim_step": (_trained(_adam), {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8}),
+    "optim_step": (
+        _with_training_client(_call_optim_step),
+        {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8},
+    ),
     "save_state": (
-        _training("save_state"),
+        _call_training("save_state"),
         {"name": "a", "ttl_seconds": 60, "overwrite": True, "user_metadata": {"a": "b"}},
     ),
-    "save_weights_for_sampler": (_training("save_weights_for_sampler"), {"name": "a", "ttl_seconds": 60}),
-    "save_weights_external": (_training("save_weights_external"), {"name": "a", "ttl_seconds": 60}),
-    "save_weights_and_get_sampling_client": (_trained(_saved_sampler), {"name": None}),
-    "load_state": (_training("load_state"), {"path": PATH}),
-    "load_state_with_optimizer": (_training("load_state_with_optimizer"), {"path": PATH}),
-    "get_info": (_training("get_info"), {}),
-    "unload_model": (_training("unload_model"), {}),
-    "training_console": (_training("get_console_url"), {}),
+    "save_weights_for_sampler": (_call_training("save_weights_for_sampler"), {"name": "a", "ttl_seconds": 60}),
+    "save_weights_external": (_call_training("save_weights_external"), {"name": "a", "ttl_seconds": 60}),
+    "save_weights_and_get_sampling_client": (_with_training_client(_sample_saved_weights), {"name": None}),
+    "load_state": (_call_training("load_state"), {"path": PATH}),
+    "load_state_with_optimizer": (_call_training("load_state_with_optimizer"), {"path": PATH}),
+    "get_info": (_call_training("get_info"), {}),
+    "unload_model": (_call_training("unload_model"), {}),
+    "training_console": (_call_training("get_console_url"), {}),
     "create_lora_training_client": (
-        _service("create_lora_training_client"),
+        _call_service("create_lora_training_client"),
         {"base_model": MODEL, "rank": 2, "seed": 1, "user_metadata": {"a": "b"}},
     ),
-    "create_training_client_from_state": (_service("create_training_client_from_state"), {"path": PATH}),
+    "create_training_client_from_state": (_call_service("create_training_client_from_state"), {"path": PATH}),
     "create_training_client_from_state_with_optimizer": (
-        _service("create_training_client_from_state_with_optimizer"),
+        _call_service("create_training_client_from_state_with_optimizer"),
         {"path": PATH},
     ),
-    "create_sampling_client": (_service("create_sampling_client"), {"base_model": MODEL, "model_path": None}),
-    "get_server_capabilities": (_service("get_server_capabilities"), {}),
-    "console": (_service("get_console_url"), {}),
+    "create_sampling_client": (_call_service("create_sampling_client"), {"base_model": MODEL, "model_path": None}),
+    "get_server_capabilities": (_call_service("get_server_capabilities"), {}),
+    "console": (_call_service("get_console_url"), {}),
     "sample": (
-        _sampled,
+        _sample,
         {
             "tokens": [1, 2, 3],
             "num_samples": 2,
@@ -237,11 +240,11 @@ OPERATIONS: Mapping[str, tuple[Callable[[tw.ServiceClient, dict[str, Any], Rando
             "topk_prompt_logprobs": 2,
         },
     ),
-    "compute_logprobs": (_logprobs, {"tokens": [1, 2, 3]}),
-    "get_base_model": (_sampler_property("get_base_model"), {}),
-    "get_sampler_handle": (_sampler_property("get_sampler_handle"), {}),
+    "compute_logprobs": (_compute_logprobs, {"tokens": [1, 2, 3]}),
+    "get_base_model": (_call_sampler("get_base_model"), {}),
+    "get_sampler_handle": (_call_sampler("get_sampler_handle"), {}),
     **{
-        name: (_rest(name), arguments)
+        name: (_call_rest(name), arguments)
         for name, arguments in {
             "copy_weights": {"path": PATH, "destination_project_id": "p", "ttl_seconds": 5},
             "delete_checkpoint": _RUN,

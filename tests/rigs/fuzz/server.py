@@ -44,17 +44,17 @@ class MutatingServer:
             }
             content = await reader.readexactly(int(headers.get("content-length", 0)))
             method, target, _ = line.split(" ")
-            writer.write(await self._answer(method, target, headers, content))
+            writer.write(await self._respond(method, target, headers, content))
             await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             pass
         finally:
             writer.close()
 
-    async def _answer(self, method: str, target: str, headers: dict[str, str], content: bytes) -> bytes:
+    async def _respond(self, method: str, target: str, headers: dict[str, str], content: bytes) -> bytes:
         parts = urlsplit(target)
-        _, seed, variant, *rest = parts.path.split("/")
-        path = "/" + "/".join(rest)
+        _, seed, variant, *segments = parts.path.split("/")
+        path = "/" + "/".join(segments)
         request = WireRequest(
             method=method,
             path=path,
@@ -62,9 +62,9 @@ class MutatingServer:
             headers=headers,
             content=content or None,
         )
-        answer = await self._servers[variant].handle(request)
-        given = {**answer.headers, "content-length": str(len(answer.content)), "connection": "close"}
-        reply: Reply | None = Reply(f"{answer.status} OK", list(given.items()), answer.content)
+        response = await self._servers[variant].handle(request)
+        reply_headers = {**response.headers, "content-length": str(len(response.content)), "connection": "close"}
+        reply: Reply | None = Reply(f"{response.status} OK", list(reply_headers.items()), response.content)
         if seed != "plain":
             self._counts[seed, path] += 1
             rng = Random(f"{seed} {path.rpartition('/')[2]} {self._counts[seed, path]}")
@@ -107,5 +107,5 @@ def mutating_server() -> Iterator[MutatingServer]:
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
-        for each in servers.values():
-            each.close()
+        for embedded in servers.values():
+            embedded.close()

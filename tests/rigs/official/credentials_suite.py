@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.rigs.official.venv import official_python
+from tests.rigs.official.venv import ensure_official_python
 
 from support.auth_cases import AUTH_CASES
 from tinkerwire._credentials.credentials_file import read_default_key
@@ -34,60 +34,60 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def official(code: str) -> str:
+def run_official(code: str) -> str:
     """Return the output of a program on the official SDK."""
-    python = official_python("0.38.0")
+    python = ensure_official_python("0.38.0")
     run = subprocess.run([str(python), "-I", "-c", START + code], capture_output=True, text=True, check=False)
     assert not run.returncode, run.stderr
     return run.stdout.strip()
 
 
-def keep(number: int) -> None:
+def store_key(number: int) -> None:
     """Store a key as `tinkerwire auth login` does."""
     details = ApiKeyDetails(org_details=ApiKeyOrgDetails(name="o"), user_details=ApiKeyUserDetails(email="e"))
     add_key(Secret(f"tml-{number}"), SelfApiKeyResponse(key_id=number, name=f"n{number}", note="x", details=details))
 
 
-def test_ours_is_read_there(home: Path) -> None:
+def test_official_sdk_reads_our_credentials_file(home: Path) -> None:
     """The official SDK reads every stored key, and its clients would send it."""
-    keep(1)
-    keep(2)
+    store_key(1)
+    store_key(2)
     use_key("n1")
-    shown = official(
+    key_fields = run_official(
         "key = store.get_default_key(); print(key.type, key.key, key.name, key.note, key.details == details)"
     )
-    assert shown == "manual tml-1 n1 x True"
-    assert official("import tinker; print(tinker.auth.get_tinker_token())") == "tml-1"
+    assert key_fields == "manual tml-1 n1 x True"
+    assert run_official("import tinker; print(tinker.auth.get_tinker_token())") == "tml-1"
     remove_key("1")
-    assert official("print(store.get_default_key(), store.get_key('2').key)") == "None tml-2"
+    assert run_official("print(store.get_default_key(), store.get_key('2').key)") == "None tml-2"
 
 
-def test_theirs_is_read_here(home: Path) -> None:
+def test_official_credentials_file_is_read(home: Path) -> None:
     """Both types of keys are read, and each side can edit the other's file."""
-    official(
+    run_official(
         "store.add_key('1', ManualKey(key='tml-1', name='n1'))\n"
         "store.add_key('2', GeneratedKey(key='tml-2', name='n2', details=details))\n"
         "store.set_default('2')"
     )
-    found = [(each.id, each.type, each.name, each.email, each.is_default) for each in list_keys()]
-    assert found == [("1", "manual", "n1", "", False), ("2", "generated", "n2", "e", True)]
-    keep(3)
-    official("store.set_default('1'); store.delete_key('2')")
+    keys = [(stored.id, stored.type, stored.name, stored.email, stored.is_default) for stored in list_keys()]
+    assert keys == [("1", "manual", "n1", "", False), ("2", "generated", "n2", "e", True)]
+    store_key(3)
+    run_official("store.set_default('1'); store.delete_key('2')")
     key = read_default_key()
     assert key is not None
     assert key.reveal() == "tml-1"
-    assert [each.id for each in list_keys()] == ["1", "3"]
+    assert [stored.id for stored in list_keys()] == ["1", "3"]
     if os.name == "posix":
         assert (home / ".tinker" / "credentials.json").stat().st_mode & 0o777 == 0o600
 
 
-ANSWERS = (
+AUTH_RESULTS = (
     "import json, tinker; print(json.dumps([tinker.auth.get_tinker_token(), tinker.auth.tinker_has_credentials()]))"
 )
 
 
 @pytest.mark.parametrize("name", AUTH_CASES)
-def test_answers_of_auth(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_auth_results_are_official(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results recorded for tests/client/test_auth.py are those of the official functions."""
     case = AUTH_CASES[name]
     case.put(home)
@@ -95,4 +95,4 @@ def test_answers_of_auth(name: str, home: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delenv(variable, raising=False)
     for variable, value in case.variables.items():
         monkeypatch.setenv(variable, value)
-    assert json.loads(official(ANSWERS)) == [case.key, case.has_credentials]
+    assert json.loads(run_official(AUTH_RESULTS)) == [case.key, case.has_credentials]

@@ -10,7 +10,7 @@ from tinkerwire_codegen.contract.bundle import INT64
 
 Json = dict[str, Any]
 
-WORDS = ("title", "description", "examples", "discriminator")
+ANNOTATIONS = ("title", "description", "examples", "discriminator")
 TENSOR = "TensorData"
 PREFIX = "#/components/schemas/"
 
@@ -18,34 +18,34 @@ PREFIX = "#/components/schemas/"
 def of_pydantic(name: str, schema: Json) -> Json:
     """Return pydantic's JSON Schema of a type as a plain document in the contract's keywords."""
     own = {key: item for key, item in schema.items() if key != "$defs"}
-    found = {each: _reworded(item) for each, item in schema.get("$defs", {}).items()}
-    found.setdefault(name, _reworded(own))
-    if TENSOR in found:
+    schemas = {key: _reword(item) for key, item in schema.get("$defs", {}).items()}
+    schemas.setdefault(name, _reword(own))
+    if TENSOR in schemas:
         # JSON Schema cannot express that data fits dtype and shape.
-        found[TENSOR]["x-mixin"] = "TensorDataMixin"
+        schemas[TENSOR]["x-mixin"] = "TensorDataMixin"
     for owner, (field, tag) in TAGS.items():
-        if owner in found:
-            found[owner]["properties"][field] = {"const": tag}
-    return {"components": {"schemas": found}}
+        if owner in schemas:
+            schemas[owner]["properties"][field] = {"const": tag}
+    return {"components": {"schemas": schemas}}
 
 
-def _reworded(node: Any) -> Any:
+def _reword(node: Any) -> Any:
     if isinstance(node, list):
-        return [_reworded(item) for item in node]
+        return [_reword(item) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _reworded(item) for key, item in node.items() if key not in (*WORDS, "properties", "oneOf")}
+    reworded = {key: _reword(item) for key, item in node.items() if key not in (*ANNOTATIONS, "properties", "oneOf")}
     if "oneOf" in node:
-        found["anyOf"] = _reworded(node["oneOf"])
+        reworded["anyOf"] = _reword(node["oneOf"])
     if "properties" in node:
-        found["properties"] = {name: _reworded(detail) for name, detail in node["properties"].items()}
+        reworded["properties"] = {name: _reword(detail) for name, detail in node["properties"].items()}
     if node.get("type") == "integer":
         # Python has no bounds, the wire has those of 64 bits.
-        found = {**INT64, **found}
+        reworded = {**INT64, **reworded}
     if node.get("format") == "binary":
-        del found["format"]
-        found["contentEncoding"] = "base64"
-    return found
+        del reworded["format"]
+        reworded["contentEncoding"] = "base64"
+    return reworded
 
 
 def narrow(document: Json) -> Json:
@@ -54,20 +54,20 @@ def narrow(document: Json) -> Json:
     These are undeclared properties, and future enum values, which the contract accepts and the SDK rejects.
     """
     schemas = document["components"]["schemas"]
-    return {"components": {"schemas": {name: _narrowed(schema, schemas) for name, schema in schemas.items()}}}
+    return {"components": {"schemas": {name: _narrow(schema, schemas) for name, schema in schemas.items()}}}
 
 
-def _narrowed(node: Any, schemas: Json) -> Any:
+def _narrow(node: Any, schemas: Json) -> Any:
     if isinstance(node, list):
-        return [_narrowed(item, schemas) for item in node]
+        return [_narrow(item, schemas) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _narrowed(item, schemas) for key, item in node.items()}
+    narrowed = {key: _narrow(item, schemas) for key, item in node.items()}
     if isinstance(node.get("properties"), dict):
-        found["properties"] = {
-            name: detail for name, detail in found["properties"].items() if not detail.get("x-undeclared")
+        narrowed["properties"] = {
+            name: detail for name, detail in narrowed["properties"].items() if not detail.get("x-undeclared")
         }
     members = node.get("anyOf", [])
     if any("enum" in schemas.get(member.get("$ref", "").removeprefix(PREFIX), {}) for member in members):
-        found["anyOf"] = [member for member in found["anyOf"] if member.get("type") != "string"]
-    return found
+        narrowed["anyOf"] = [member for member in narrowed["anyOf"] if member.get("type") != "string"]
+    return narrowed

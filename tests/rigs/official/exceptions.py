@@ -19,7 +19,7 @@ class Excuse:
     reason: str
 
 
-GUESSED = "results without a tag in one union: each side guesses, and the SDK never does, but knows what it asked for"
+GUESSED = "results without a tag in one union: each side guesses; the SDK itself knows the type from its request"
 UNTAGGED = "an object without its tag: the SDK takes the first member of the union that fits, we raise an error"
 TAGGED_FIELDS = ("event_info", "owner", "reason", "status", "statuses")
 
@@ -89,7 +89,7 @@ NOT_COVERED: Mapping[tuple[str, str], str] = {
 }
 """Types of the SDK that are not tried."""
 
-BOTH, OLD, NEW = ("0.16.1", "0.38.0"), ("0.16.1",), ("0.38.0",)
+BOTH_VERSIONS, OLD_ONLY, NEW_ONLY = ("0.16.1", "0.38.0"), ("0.16.1",), ("0.38.0",)
 BASE = "a base of others"
 CLIENT = "internal to the client, never sent"
 BINARY = "since it is a Python class it is sent as protobuf only; protobuf_suite.py covers it"
@@ -102,16 +102,16 @@ NEW_CLIENTS += ("_SuccessJson", "_SuccessProto", "_TransportError", "_TransportE
 IN_MEMORY = ("ForwardBackwardOutput", "ForwardBackwardRequest", "ForwardRequest", "PromptAltTokens", "TopkLogprobs")
 IN_MEMORY += ("PromptProvenanceSpan", "SampleResponse", "SampledProvenanceSpan", "SampledSequence")
 NO_TYPES: Mapping[str, tuple[tuple[str, ...], str]] = {
-    **dict.fromkeys(BASES, (BOTH, BASE)),
-    **dict.fromkeys(CLIENTS, (BOTH, CLIENT)),
-    **dict.fromkeys(OLD_CLIENTS, (OLD, CLIENT)),
-    **dict.fromkeys(NEW_CLIENTS, (NEW, CLIENT)),
-    **dict.fromkeys(IN_MEMORY, (NEW, BINARY)),
+    **dict.fromkeys(BASES, (BOTH_VERSIONS, BASE)),
+    **dict.fromkeys(CLIENTS, (BOTH_VERSIONS, CLIENT)),
+    **dict.fromkeys(OLD_CLIENTS, (OLD_ONLY, CLIENT)),
+    **dict.fromkeys(NEW_CLIENTS, (NEW_ONLY, CLIENT)),
+    **dict.fromkeys(IN_MEMORY, (NEW_ONLY, BINARY)),
 }
 """Classes of the package without a JSON form, with versions and reasons."""
 
 
-def excuses(version: str, name: str, direction: str) -> list[Excuse]:
+def list_excuses(version: str, name: str, direction: str) -> list[Excuse]:
     """Return the excuses for one test."""
     return [
         excuse for excuse in EXCUSES if (excuse.version, excuse.name, excuse.direction) == (version, name, direction)

@@ -27,34 +27,34 @@ GRACE_S = 5.0  # the error of a step's own deadline is more precise than a cance
 def run_step(step: Step, walk: Flow) -> dict[str, Any]:
     """Run one step with a deadline and return its record.
 
-    outcome is one of: works; wrong (answered, but makes no sense); error (an exception); blocked (what it needs is
+    outcome is one of: works; wrong (the response makes no sense); error (an exception); blocked (what it needs is
     not there); timeout (no end within the deadline); skipped (this client, or the server's wire, does not have it,
     which is ok).
     """
-    found: dict[str, str] = {}
+    finding: dict[str, str] = {}
 
     def work() -> None:
         try:
-            found.update(outcome="works", detail=step(walk))
+            finding.update(outcome="works", detail=step(walk))
         except TimeoutError as error:
-            found.update(outcome="timeout", detail=str(error) or "no result within the deadline")
+            finding.update(outcome="timeout", detail=str(error) or "no result within the deadline")
         except Blocked as error:
-            found.update(outcome="blocked", detail=str(error))
+            finding.update(outcome="blocked", detail=str(error))
         except Skipped as error:
-            found.update(outcome="skipped", detail=str(error))
+            finding.update(outcome="skipped", detail=str(error))
         except Wrong as error:
-            found.update(outcome="wrong", detail=str(error))
+            finding.update(outcome="wrong", detail=str(error))
         except Exception as error:
             # tinkerwire raises DialectError if the server's wire lacks the step.
             outcome = "skipped" if type(error).__name__ == "DialectError" else "error"
-            found.update(outcome=outcome, detail=f"{type(error).__name__}: {error}")
+            finding.update(outcome=outcome, detail=f"{type(error).__name__}: {error}")
 
     start = time.time()
     # A client that hangs must not stop the walk: its thread is left behind.
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(walk.timeout_s + GRACE_S)
-    record = dict(found) or {"outcome": "timeout", "detail": f"no end within {walk.timeout_s + GRACE_S:.0f} s"}
+    record = dict(finding) or {"outcome": "timeout", "detail": f"no end within {walk.timeout_s + GRACE_S:.0f} s"}
     return {
         "step": step.__name__,
         "ok": record["outcome"] in ("works", "skipped"),

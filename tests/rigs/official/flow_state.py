@@ -41,17 +41,17 @@ class Flow:
         self.base_model = base_model
         self.timeout_s = timeout_s
         self.service: Any = client.ServiceClient(base_url=base_url, api_key="tml-flow", **settings)
-        self._made: dict[str, Any] = {}
+        self._results: dict[str, Any] = {}
 
-    def keep(self, **things: Any) -> None:
+    def keep(self, **results: Any) -> None:
         """Store results for later steps by name."""
-        self._made.update(things)
+        self._results.update(results)
 
     def __getitem__(self, name: str) -> Any:
         """Return a result of an earlier step; raise Blocked if it is missing."""
-        if name not in self._made:
+        if name not in self._results:
             raise Blocked(f"needs {name}")
-        return self._made[name]
+        return self._results[name]
 
     def datum(self, line: Sequence[int], **inputs: Any) -> Any:
         """Return a datum that predicts each token of `line` from those before it."""
@@ -88,13 +88,13 @@ class Flow:
 Step = Callable[[Flow], str]
 
 
-def expect(holds: bool, what: str) -> None:
+def expect(holds: bool, finding: str) -> None:
     """Raise Wrong with the finding unless the condition holds."""
     if not holds:
-        raise Wrong(what)
+        raise Wrong(finding)
 
 
-def expect_refused(what: str, work: Callable[[], Any]) -> str:
+def expect_refused(subject: str, work: Callable[[], Any]) -> str:
     """Return the error of `work`; raise Wrong if it does not fail."""
     try:
         result = work()
@@ -102,7 +102,7 @@ def expect_refused(what: str, work: Callable[[], Any]) -> str:
         raise
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    raise Wrong(f"{what} was accepted: {result!r}")
+    raise Wrong(f"{subject} was accepted: {result!r}")
 
 
 def logprobs_of(output: Any, lengths: Sequence[int]) -> list[np.ndarray]:
@@ -110,9 +110,9 @@ def logprobs_of(output: Any, lengths: Sequence[int]) -> list[np.ndarray]:
     outputs = output.loss_fn_outputs
     expect(len(outputs) == len(lengths), f"{len(outputs)} outputs for {len(lengths)} datums")
     arrays = []
-    for number, (found, length) in enumerate(zip(outputs, lengths, strict=True)):
-        expect("logprobs" in found, f"output {number} has {sorted(found)} and no logprobs")
-        array = np.asarray(found["logprobs"].to_numpy())
+    for number, (fields, length) in enumerate(zip(outputs, lengths, strict=True)):
+        expect("logprobs" in fields, f"output {number} has {sorted(fields)} and no logprobs")
+        array = np.asarray(fields["logprobs"].to_numpy())
         expect(array.shape == (length,), f"logprobs of datum {number}: shape {array.shape}, not ({length},)")
         expect(bool(np.isfinite(array).all()), f"logprobs of datum {number} are not all finite: {array}")
         expect(bool((array <= 1e-6).all()), f"a logprob of datum {number} is above zero: {array.max()}")
@@ -120,6 +120,6 @@ def logprobs_of(output: Any, lengths: Sequence[int]) -> list[np.ndarray]:
     return arrays
 
 
-def near(found: float, expected: float, tolerance: float, what: str) -> None:
+def near(actual: float, expected: float, tolerance: float, label: str) -> None:
     """Raise Wrong unless two numbers agree within the tolerance."""
-    expect(math.isclose(found, expected, rel_tol=0, abs_tol=tolerance), f"{what}: {found}, expected {expected}")
+    expect(math.isclose(actual, expected, rel_tol=0, abs_tol=tolerance), f"{label}: {actual}, expected {expected}")

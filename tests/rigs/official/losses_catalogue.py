@@ -15,15 +15,15 @@ Loss = Callable[..., Any]
 RANKS = {"logprobs": 1, "advantages": 1, "weights": 1, "old": 1, "beta": 0, "matrix": 2}
 
 
-def plain(logprobs: Any) -> Any:
+def negative_sum(logprobs: Any) -> Any:
     return -logprobs.sum(), {}
 
 
 def policy(logprobs: Any, advantages: Any, old: Any) -> Any:
     ratio = torch.exp(logprobs - old)
-    held = torch.clamp(ratio, 0.8, 1.2)
-    loss = -torch.minimum(ratio * advantages, held * advantages).sum()
-    return loss, {"custom/ratio:mean": ratio.mean(), "custom/clipped:sum": (ratio != held).float().sum()}
+    clipped = torch.clamp(ratio, 0.8, 1.2)
+    loss = -torch.minimum(ratio * advantages, clipped * advantages).sum()
+    return loss, {"custom/ratio:mean": ratio.mean(), "custom/clipped:sum": (ratio != clipped).float().sum()}
 
 
 def slices(logprobs: Any, weights: Any) -> Any:
@@ -32,8 +32,8 @@ def slices(logprobs: Any, weights: Any) -> Any:
 
 
 def slice_by_step(logprobs: Any) -> Any:
-    half = logprobs.size(0) // 2
-    return logprobs[:half].sum() + logprobs[half:].exp().sum(), {}
+    middle = logprobs.size(0) // 2
+    return logprobs[:middle].sum() + logprobs[middle:].exp().sum(), {}
 
 
 def constants_of_torch(logprobs: Any) -> Any:
@@ -48,10 +48,10 @@ def constants_of_torch(logprobs: Any) -> Any:
     return wide.sum() + like.sum() + logprobs.to(dtype=torch.bfloat16).float().sum(), {}
 
 
-def numbers(logprobs: Any) -> Any:
-    found = torch.clamp(logprobs, min=-math.inf, max=math.inf)
-    found = torch.where(torch.isnan(found), float("nan"), found) * 2 + 1.5 - True
-    return torch.nansum(found * math.sqrt(2.0) * torch.pi), {"custom/none:sum": logprobs.sum(dim=None)}
+def python_numbers(logprobs: Any) -> Any:
+    values = torch.clamp(logprobs, min=-math.inf, max=math.inf)
+    values = torch.where(torch.isnan(values), float("nan"), values) * 2 + 1.5 - True
+    return torch.nansum(values * math.sqrt(2.0) * torch.pi), {"custom/none:sum": logprobs.sum(dim=None)}
 
 
 def lowest(logprobs: Any) -> Any:
@@ -60,8 +60,8 @@ def lowest(logprobs: Any) -> Any:
 
 def tuples(logprobs: Any) -> Any:
     stacked = torch.stack((logprobs, logprobs), dim=0)
-    found = stacked.max(0)[0].sum() + torch.sum(stacked, (0, 1)) + stacked.permute(1, 0).sum() + stacked.mean([0, 1])
-    return found + torch.cat([logprobs, logprobs]).sum() + logprobs[(slice(0, 2),)].sum(), {}
+    total = stacked.max(0)[0].sum() + torch.sum(stacked, (0, 1)) + stacked.permute(1, 0).sum() + stacked.mean([0, 1])
+    return total + torch.cat([logprobs, logprobs]).sum() + logprobs[(slice(0, 2),)].sum(), {}
 
 
 def unpacked(logprobs: Any) -> Any:
@@ -70,17 +70,17 @@ def unpacked(logprobs: Any) -> Any:
 
 
 def functional(logprobs: Any, advantages: Any) -> Any:
-    found = F.logsigmoid(logprobs) + F.softplus(advantages) + F.relu(logprobs) + F.mse_loss(logprobs, advantages)
-    found = found + F.smooth_l1_loss(logprobs, advantages, beta=0.5) + F.softmax(logprobs, dim=-1)
-    found = found + torch.special.expit(logprobs) + F.kl_div(logprobs, advantages, reduction="sum")
-    return found.sum() + torch.einsum("i,i->", logprobs, advantages), {}
+    total = F.logsigmoid(logprobs) + F.softplus(advantages) + F.relu(logprobs) + F.mse_loss(logprobs, advantages)
+    total = total + F.smooth_l1_loss(logprobs, advantages, beta=0.5) + F.softmax(logprobs, dim=-1)
+    total = total + torch.special.expit(logprobs) + F.kl_div(logprobs, advantages, reduction="sum")
+    return total.sum() + torch.einsum("i,i->", logprobs, advantages), {}
 
 
 def operators(logprobs: Any, advantages: Any) -> Any:
-    found = abs(-logprobs + advantages**2 / 3 // 1 % 5) + (logprobs < advantages) + (logprobs >= 1)
+    total = abs(-logprobs + advantages**2 / 3 // 1 % 5) + (logprobs < advantages) + (logprobs >= 1)
     mask = (logprobs > 1) & (advantages < 2) | ~(logprobs == 0) ^ (logprobs != 3)
-    found += 1
-    return (2 / (1 - found + 10)) @ logprobs + mask.sum(), {}
+    total += 1
+    return (2 / (1 - total + 10)) @ logprobs + mask.sum(), {}
 
 
 def methods(logprobs: Any) -> Any:
@@ -100,7 +100,7 @@ def attributes(logprobs: Any, weights: Any) -> Any:
     return logprobs.to(weights.dtype).T.sum() / logprobs.shape[0], {}
 
 
-def made(logprobs: Any) -> Any:
+def created_range(logprobs: Any) -> Any:
     return (torch.arange(logprobs.size(0)) * logprobs).sum(), {}
 
 
@@ -108,10 +108,10 @@ def nested(logprobs: Any) -> Any:
     def inner(value: Any) -> Any:
         return value.exp()
 
-    found = logprobs
+    values = logprobs
     for number in range(3):
-        found = inner(found) - number
-    return found.sum(), {}
+        values = inner(values) - number
+    return values.sum(), {}
 
 
 def unused(logprobs: Any, weights: Any) -> Any:
@@ -130,9 +130,10 @@ def longest_metric(logprobs: Any) -> Any:
     return logprobs.sum(), {"custom/" + "x" * 64 + ":sum": logprobs.sum()}
 
 
-TAKEN: list[Loss] = [
-    plain, policy, slices, slice_by_step, constants_of_torch, numbers, lowest, tuples, unpacked, functional, operators,
-    methods, scalar, matrix, attributes, made, nested, unused, as_list, of_math, longest_metric,
+ACCEPTED: list[Loss] = [
+    negative_sum, policy, slices, slice_by_step, constants_of_torch, python_numbers, lowest, tuples, unpacked,
+    functional, operators, methods, scalar, matrix, attributes, created_range, nested, unused, as_list, of_math,
+    longest_metric,
     lambda logprobs: (logprobs.mean(), {}),
 ]  # fmt: skip
 """Losses that both clients accept."""
@@ -203,12 +204,12 @@ def is_complex(logprobs: Any) -> Any:
 
 
 def in_place(logprobs: Any) -> Any:
-    found = logprobs.clone()
-    found[0] = 2.0
-    return found.sum(), {}
+    copied = logprobs.clone()
+    copied[0] = 2.0
+    return copied.sum(), {}
 
 
-REFUSED: list[Loss] = [
+REJECTED: list[Loss] = [
     captures, makes_a_tensor, leaves_torch, calls_a_module, branches, iterates, of_length, without_metrics, a_number,
     metric_is_a_number, metric_of_others, metric_too_long, with_default, by_name_only, not_first, is_complex, in_place,
 ]  # fmt: skip
@@ -225,5 +226,5 @@ def beyond_64_bits(logprobs: Any) -> Any:
     return logprobs.sum() * 2**70, {}
 
 
-OURS_ALONE: list[Loss] = [without_gradients, beyond_64_bits]
+REJECTED_HERE_ONLY: list[Loss] = [without_gradients, beyond_64_bits]
 """Losses that only tinkerwire rejects: they would compute wrong gradients, or integers that few JSON readers keep."""

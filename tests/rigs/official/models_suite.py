@@ -16,7 +16,7 @@ import orjson
 import pytest
 from tests.rigs.official import exceptions
 from tests.rigs.official.drawable import narrow, of_pydantic
-from tests.rigs.official.exceptions import NO_TYPES, NOT_COVERED, OWN_DUMP_REFUSED, TAGS, Excuse, excuses
+from tests.rigs.official.exceptions import NO_TYPES, NOT_COVERED, OWN_DUMP_REFUSED, TAGS, Excuse, list_excuses
 from tests.rigs.official.oracle import Oracle
 
 from support.drawing import examples
@@ -32,15 +32,15 @@ pytestmark = pytest.mark.timeout(1800)
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[3]
 VERSIONS = ("0.16.1", "0.38.0")
-NUMBER = 60
+MAX_VALUES = 60
 """Number of values for each type and direction."""
-LEAST = 5
+MIN_ACCEPTED = 5
 """Number of values that the SDK must accept, so that a test is meaningful."""
 CONTRACT = load(ROOT / "schema")
 FACTS: dict[str, Json] = {v: json.loads((ROOT / "tests" / "facts" / f"{v}.json").read_text()) for v in VERSIONS}
 AT = {version: Instances(project(CONTRACT, version)) for version in VERSIONS}
 NARROW = {version: Instances(narrow(project(CONTRACT, version))) for version in VERSIONS}
-OURS = {v: {schema.get("x-sdk-name", name): name for name, schema in AT[v].schemas.items()} for v in VERSIONS}
+OUR_NAMES = {v: {schema.get("x-sdk-name", name): name for name, schema in AT[v].schemas.items()} for v in VERSIONS}
 CONVERTERS = {version: Converter(contract_rules(version, version, f"wire {version}")) for version in VERSIONS}
 TYPES = [(v, name) for v in VERSIONS for name in sorted(FACTS[v]["types"]) if (v, name) not in NOT_COVERED]
 
@@ -55,98 +55,98 @@ def judges() -> Iterator[dict[str, Oracle]]:
 class Trial:
     """One official type of one version, and ours of the same JSON."""
 
-    def __init__(self, version: str, name: str, judge: Oracle) -> None:
-        self.where = [FACTS[version]["types"][name]["module"], name]
-        self.ours = OURS[version][name]
-        self._kind = getattr(models, self.ours)
-        self._conv = CONVERTERS[version]
-        self._judge = judge
+    def __init__(self, version: str, name: str, oracle: Oracle) -> None:
+        self.location = [FACTS[version]["types"][name]["module"], name]
+        self.our_name = OUR_NAMES[version][name]
+        self._model_class = getattr(models, self.our_name)
+        self._converter = CONVERTERS[version]
+        self._oracle = oracle
 
     def schema(self) -> Any:
         """Return the JSON Schema of the official type."""
-        return self._judge.ask({"schema": self.where})
+        return self._oracle.ask({"schema": self.location})
 
-    def judged(self, values: list[Any]) -> list[Json]:
+    def judge(self, values: list[Any]) -> list[Json]:
         """Return the official type's results for JSON values: an error, or dumps."""
-        found: list[Json] = self._judge.ask({"judge": self.where, "values": values})
-        return found
+        verdicts: list[Json] = self._oracle.ask({"judge": self.location, "values": values})
+        return verdicts
 
-    def passed(self, value: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         """Return a JSON value after our decoding and encoding."""
-        return self.encoded(self._conv.structure(value, self._kind))
+        return self.encode(self._converter.structure(value, self._model_class))
 
-    def encoded(self, model: Any) -> Any:
+    def encode(self, model: Any) -> Any:
         """Return the JSON value of a model."""
-        return orjson.loads(self._conv.encode(model))
+        return orjson.loads(self._converter.encode(model))
 
 
 @pytest.mark.parametrize(("version", "name"), TYPES)
-def test_their_instances_keep_their_meaning(version: str, name: str, judges: dict[str, Oracle]) -> None:
+def test_official_instances_keep_their_meaning(version: str, name: str, judges: dict[str, Oracle]) -> None:
     """Values drawn of the official type's own schema, as drawn and as it dumps them, pass through our model."""
     trial = Trial(version, name, judges[version])
     # Members of a union of results are dumped apart by their keys, so that unknown ones would blur them.
-    drawn = Instances(of_pydantic(name, trial.schema())).of(name, unknown_keys=name != "FutureRetrieveResponse")
-    values = examples(drawn, NUMBER)
-    judged = zip(values, trial.judged(values), strict=True)
-    accepted = [(value, dumps) for value, dumps in judged if "error" not in dumps]
-    assert len(accepted) >= min(LEAST, len(values)), f"the SDK accepts {len(accepted)} of {len(values)} values"
+    strategy = Instances(of_pydantic(name, trial.schema())).of(name, unknown_keys=name != "FutureRetrieveResponse")
+    values = examples(strategy, MAX_VALUES)
+    verdicts = zip(values, trial.judge(values), strict=True)
+    accepted = [(value, dumps) for value, dumps in verdicts if "error" not in dumps]
+    assert len(accepted) >= min(MIN_ACCEPTED, len(values)), f"the SDK accepts {len(accepted)} of {len(values)} values"
     forms = [form for value, dumps in accepted for form in (value, dumps["wire"], dumps["full"])]
-    expected = trial.judged(forms)
-    refused = ["error" in found for found in expected]
-    assert any(refused) == ((version, name) in OWN_DUMP_REFUSED)
-    pairs = [(form, found["full"]) for form, found in zip(forms, expected, strict=True) if "error" not in found]
-    passed = [attempt(trial, form) for form, _ in pairs]
-    again = trial.judged([value for value, _ in passed])
+    expected = trial.judge(forms)
+    is_rejected = ["error" in verdict for verdict in expected]
+    assert any(is_rejected) == ((version, name) in OWN_DUMP_REFUSED)
+    pairs = [(form, verdict["full"]) for form, verdict in zip(forms, expected, strict=True) if "error" not in verdict]
+    converted = [attempt(trial, form) for form, _ in pairs]
+    dumps = trial.judge([value for value, _ in converted])
     results = [
-        (form, "" if not error and dumped.get("full") == full else f"is {full}, but {ours} {error} dumps as {dumped}")
-        for (form, full), (ours, error), dumped in zip(pairs, passed, again, strict=True)
+        (form, "" if not error and dumped.get("full") == full else f"is {full}, but {value} {error} dumps as {dumped}")
+        for (form, full), (value, error), dumped in zip(pairs, converted, dumps, strict=True)
     ]
-    assert_excused(excuses(version, name, "theirs"), results)
+    assert_excused(list_excuses(version, name, "theirs"), results)
 
 
-def assert_excused(listed: list[Excuse], results: list[tuple[Any, str]]) -> None:
+def assert_excused(excuses: list[Excuse], results: list[tuple[Any, str]]) -> None:
     """Check that only the listed values differ, and that each listed difference still occurs."""
-    stale, wrong = list(listed), []
+    unused_excuses, unexcused = list(excuses), []
     for value, error in results:
-        excuse = next((each for each in listed if each.when(value)), None)
+        excuse = next((candidate for candidate in excuses if candidate.when(value)), None)
         if error and excuse is None:
-            wrong.append(f"{value}: {error}")
-        elif error and excuse in stale:
-            stale.remove(excuse)
-    assert not wrong, f"{len(wrong)} of {len(results)} values, such as {wrong[0]}"
-    assert not stale, f"nothing differs any more: {stale[0].reason}"
+            unexcused.append(f"{value}: {error}")
+        elif error and excuse in unused_excuses:
+            unused_excuses.remove(excuse)
+    assert not unexcused, f"{len(unexcused)} of {len(results)} values, such as {unexcused[0]}"
+    assert not unused_excuses, f"nothing differs any more: {unused_excuses[0].reason}"
 
 
 def attempt(trial: Trial, value: Any) -> tuple[Any, str]:
     """Return a value after our model, and the error if there is one."""
     try:
-        return trial.passed(value), ""
+        return trial.convert(value), ""
     except ValueError as error:
         return None, str(error)
 
 
 @pytest.mark.parametrize(("version", "name"), TYPES)
-def test_our_instances_are_theirs(version: str, name: str, judges: dict[str, Oracle]) -> None:
+def test_official_types_accept_our_instances(version: str, name: str, judges: dict[str, Oracle]) -> None:
     """The official type accepts our encoding of random models, and its dumps mean the same."""
     trial = Trial(version, name, judges[version])
-    values = examples(NARROW[version].of(trial.ours, unknown_keys=False), NUMBER)
-    encoded = [trial.passed(value) for value in values]
+    values = examples(NARROW[version].of(trial.our_name, unknown_keys=False), MAX_VALUES)
+    encoded = [trial.convert(value) for value in values]
     forms = ["full"] if (version, name) in OWN_DUMP_REFUSED else ["full", "wire"]
     results = [
-        (value, found.get("error") or difference(trial, AT[version], value, [found[form] for form in forms]))
-        for value, found in zip(encoded, trial.judged(encoded), strict=True)
+        (value, verdict.get("error") or find_difference(trial, AT[version], value, [verdict[form] for form in forms]))
+        for value, verdict in zip(encoded, trial.judge(encoded), strict=True)
     ]
-    assert_excused(excuses(version, name, "ours"), results)
+    assert_excused(list_excuses(version, name, "ours"), results)
 
 
-def difference(trial: Trial, instances: Instances, value: Any, dumps: list[Any]) -> str:
+def find_difference(trial: Trial, instances: Instances, value: Any, dumps: list[Any]) -> str:
     """Return the difference in meaning between the official dumps and the value, or an empty string."""
-    schema = {"$ref": PREFIX + trial.ours}
-    meant = instances.meaning(schema, value)
+    schema = {"$ref": PREFIX + trial.our_name}
+    meaning = instances.meaning(schema, value)
     for dump in dumps:
-        back, error = attempt(trial, dump)
-        if error or instances.meaning(schema, back) != meant:
-            return f"dumped as {dump}, which reads as {back} {error}"
+        converted, error = attempt(trial, dump)
+        if error or instances.meaning(schema, converted) != meaning:
+            return f"dumped as {dump}, which reads as {converted} {error}"
     return ""
 
 
@@ -158,16 +158,16 @@ def test_every_type_is_covered_or_listed(version: str, judges: dict[str, Oracle]
     assert {name for name, fact in types.items() if fact["kind"] in ("pydantic", "enum")} <= classes
     assert classes - types.keys() == {name for name, (versions, _) in NO_TYPES.items() if version in versions}
     listed = {name for at, name in NOT_COVERED if at == version}
-    without = {name for name in types if name not in OURS[version]}
-    formless = {name for name in types.keys() - without if not Trial(version, name, judges[version]).schema()}
-    assert without | formless == listed
+    unnamed = {name for name in types if name not in OUR_NAMES[version]}
+    formless = {name for name in types.keys() - unnamed if not Trial(version, name, judges[version]).schema()}
+    assert unnamed | formless == listed
     undeclared = {name for name, schema in AT[version].schemas.items() if schema.get("x-undeclared")}
-    assert {name for at, name in TYPES if at == version} | undeclared | listed >= OURS[version].keys()
+    assert {name for at, name in TYPES if at == version} | undeclared | listed >= OUR_NAMES[version].keys()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TAGS)
-def test_tags_are_narrower_here(version: str, name: str, judges: dict[str, Oracle]) -> None:
+def test_contract_narrows_tags_of_events(version: str, name: str, judges: dict[str, Oracle]) -> None:
     """The SDK accepts other tags than the contract for these types."""
     field = Trial(version, name, judges[version]).schema()["properties"][TAGS[name][0]]
     assert "const" not in field

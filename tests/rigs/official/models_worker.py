@@ -28,12 +28,12 @@ from typing_extensions import is_typeddict
 
 COMPONENTS = "#/components/schemas/{model}"
 # Arguments of model_dump in the resources of each version.
-LEFT_OUT = {"0.16.1": {"exclude_unset": True}, "0.38.0": {"exclude_none": True}}[tinker.__version__]
+DUMP_OPTIONS = {"0.16.1": {"exclude_unset": True}, "0.38.0": {"exclude_none": True}}[tinker.__version__]
 
 
-def names() -> list[str]:
+def list_names() -> list[str]:
     """Return the names of classes that may be types of the wire."""
-    found = set()
+    class_names = set()
     root = Path(tinker.__path__[0])
     for file in root.rglob("*.py"):
         # Some folders of the package have no __init__.
@@ -44,8 +44,8 @@ def names() -> list[str]:
         for name, value in vars(module).items():
             # Public classes have the package's name as their module.
             if getattr(value, "__module__", None) in (part, "tinker") and is_shaped(value):
-                found.add(name)
-    return sorted(found)
+                class_names.add(name)
+    return sorted(class_names)
 
 
 def is_shaped(cls: Any) -> bool:
@@ -55,7 +55,7 @@ def is_shaped(cls: Any) -> bool:
 
 
 @cache
-def adapter(module: str, name: str) -> TypeAdapter[Any]:
+def create_adapter(module: str, name: str) -> TypeAdapter[Any]:
     """Return the validator of a type; of a union, for the members that have a JSON form."""
     kind = getattr(importlib.import_module(module), name)
     if get_origin(kind) is Union:
@@ -63,32 +63,32 @@ def adapter(module: str, name: str) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def judged(kind: TypeAdapter[Any], value: Any) -> dict[str, Any]:
+def judge(kind: TypeAdapter[Any], value: Any) -> dict[str, Any]:
     """Return the dumps of one value, or its error."""
     try:
-        found = kind.validate_python(value)
+        model = kind.validate_python(value)
     except pydantic.ValidationError as error:
         return {"error": str(error)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wire = kind.dump_python(found, mode="json", by_alias=True, **LEFT_OUT)
-        return {"wire": wire, "full": kind.dump_python(found, mode="json", by_alias=True)}
+        wire = kind.dump_python(model, mode="json", by_alias=True, **DUMP_OPTIONS)
+        return {"wire": wire, "full": kind.dump_python(model, mode="json", by_alias=True)}
 
 
-def answer(question: dict[str, Any]) -> Any:
+def respond(query: dict[str, Any]) -> Any:
     """See the module."""
-    if "names" in question:
-        return names()
-    if "schema" in question:
+    if "names" in query:
+        return list_names()
+    if "schema" in query:
         try:
-            return adapter(*question["schema"]).json_schema(ref_template=COMPONENTS)
+            return create_adapter(*query["schema"]).json_schema(ref_template=COMPONENTS)
         except pydantic.PydanticUserError:
             return None
-    kind = adapter(*question["judge"])
-    return [judged(kind, value) for value in question["values"]]
+    kind = create_adapter(*query["judge"])
+    return [judge(kind, value) for value in query["values"]]
 
 
 if __name__ == "__main__":
     lines, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), file=lines, flush=True)
+        print(json.dumps(respond(json.loads(line))), file=lines, flush=True)

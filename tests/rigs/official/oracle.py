@@ -1,4 +1,4 @@
-"""The official SDK as oracle: a process in an environment of its own that returns one line of JSON for each line."""
+"""The official SDK as oracle: a process in its own environment that returns one line of JSON for each line."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Oracle:
             [str(python), "-I", str(HERE / worker)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def ask(self, question: Any) -> Any:
+    def ask(self, query: Any) -> Any:
         """Return the worker's response; raise an error if the worker has died."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(question), file=self._process.stdin, flush=True)
-        answer = self._process.stdout.readline()
-        assert answer, "the worker ended during this request; see stderr"
-        return json.loads(answer)
+        print(json.dumps(query), file=self._process.stdin, flush=True)
+        line = self._process.stdout.readline()
+        assert line, "the worker ended during this request; see stderr"
+        return json.loads(line)
 
     def __enter__(self) -> Oracle:
         return self

@@ -48,18 +48,18 @@ class ServerProcess:
                 start_new_session=True,
             )
 
-    def wait_until(self, what: str, ready: Callable[[], bool], *, timeout_s: float) -> float:
+    def wait_until(self, condition: str, is_met: Callable[[], bool], *, timeout_s: float) -> float:
         """Wait until `ready()` is true and return the seconds it took; a dead or late server is an error."""
         start = time.monotonic()
-        while not ready():
+        while not is_met():
             if self._process.poll() is not None:
                 raise RuntimeError(
-                    f"start {self.command[0]}: exit code {self._process.returncode} before it was {what}; "
+                    f"start {self.command[0]}: exit code {self._process.returncode} before it was {condition}; "
                     f"its last words:\n{self.tail()}"
                 )
             if time.monotonic() - start > timeout_s:
                 raise TimeoutError(
-                    f"start {self.command[0]}: not {what} after {timeout_s:.0f} s; its last words:\n{self.tail()}"
+                    f"start {self.command[0]}: not {condition} after {timeout_s:.0f} s; its last words:\n{self.tail()}"
                 )
             time.sleep(0.1)
         return time.monotonic() - start
@@ -98,7 +98,7 @@ class ServerProcess:
         self.stop()
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """Return a free TCP port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -26,9 +26,9 @@ RULES = VersionRules(min_version=VERSION)
 pytestmark = pytest.mark.timeout(1800)
 
 DTYPES = {"float32": 1, "int64": 2, "int32": 3, "bfloat16": 4}
-NUMBERS = {1: "<f4", 2: "<i8", 3: "<i4", 4: "<u2"}
+LAYOUTS = {1: "<f4", 2: "<i8", 3: "<i4", 4: "<u2"}
 """Memory layout of each DType; bfloat16 as 16-bit integers."""
-BITS = np.array([0x3F80, 0xC020, 0x7F80, 0x0001, 0x0000, 0x8000])
+BFLOAT16_BITS = np.array([0x3F80, 0xC020, 0x7F80, 0x0001, 0x0000, 0x8000])
 """1, -2.5, infinity, the smallest number, 0 and -0 as bfloat16."""
 
 NOT_EXCHANGED = {
@@ -43,7 +43,7 @@ NOT_EXCHANGED = {
     "ImageDimensions.height": "part of override_dimensions",
 }
 """Fields of the messages that its code neither reads nor writes."""
-DIFFERENT = {
+READ_DIFFERENTLY = {
     "bfloat16 dense": "the SDK takes the bits for whole numbers",
     "bfloat16 sparse": "the SDK takes the bits for whole numbers",
 }
@@ -61,50 +61,55 @@ OUR_OUTPUTS = examples(outputs().filter(is_uniform), 150)
 OUR_SAMPLES = examples(samples(KNOWN_REASONS), 150)
 
 
-def numbers(dtype: int, count: int) -> bytes:
+def make_values(dtype: int, count: int) -> bytes:
     """Return that many values of a DType."""
-    values = np.resize(BITS, count) if dtype == 4 else np.arange(count) - 2
-    return values.astype(NUMBERS[dtype]).tobytes()
+    values = np.resize(BFLOAT16_BITS, count) if dtype == 4 else np.arange(count) - 2
+    return values.astype(LAYOUTS[dtype]).tobytes()
 
 
-def batched(dtype: int, sizes: list[int], trailing: list[int]) -> Any:
+def make_batched_tensor(dtype: int, sizes: list[int], trailing: list[int]) -> Any:
     """Return a BatchedTensor whose tensors have that many values."""
-    offsets = np.cumsum([0, *sizes]) * np.dtype(NUMBERS[dtype]).itemsize
+    offsets = np.cumsum([0, *sizes]) * np.dtype(LAYOUTS[dtype]).itemsize
     return message_class("BatchedTensor")(
-        data=numbers(dtype, sum(sizes)), offsets=offsets.astype("<i8").tobytes(), dtype=dtype, trailing_shape=trailing
+        data=make_values(dtype, sum(sizes)),
+        offsets=offsets.astype("<i8").tobytes(),
+        dtype=dtype,
+        trailing_shape=trailing,
     )
 
 
-def output_of(dtype: int) -> bytes:
+def make_output(dtype: int) -> bytes:
     """Return an output of two records, the second of which gives the number of datums only by its offsets."""
-    fields = {"flat": batched(dtype, [2, 0, 3], []), "rows": batched(dtype, [4, 2, 0], [2])}
-    more = {"flat": batched(dtype, [1], []), "rows": batched(dtype, [6], [3])}
-    records = [{"type_tag": "a:B", "num_datums": 3, "fields": fields}, {"num_datums": 1, "fields": more}]
-    made = [message_class("ArrayRecord")(**record) for record in records]
+    fields = {"flat": make_batched_tensor(dtype, [2, 0, 3], []), "rows": make_batched_tensor(dtype, [4, 2, 0], [2])}
+    second_fields = {"flat": make_batched_tensor(dtype, [1], []), "rows": make_batched_tensor(dtype, [6], [3])}
+    records = [{"type_tag": "a:B", "num_datums": 3, "fields": fields}, {"num_datums": 1, "fields": second_fields}]
+    array_records = [message_class("ArrayRecord")(**record) for record in records]
     metrics = {"loss:sum": 0.25}
-    filled = message_class("ForwardBackwardOutput")(loss_fn_output_type="a:B", loss_fn_outputs=made, metrics=metrics)
-    found: bytes = filled.SerializeToString()
-    return found
+    output = message_class("ForwardBackwardOutput")(
+        loss_fn_output_type="a:B", loss_fn_outputs=array_records, metrics=metrics
+    )
+    encoded: bytes = output.SerializeToString()
+    return encoded
 
 
-def sample_of(dtype: int, *, is_sparse: bool) -> bytes:
+def make_sample(dtype: int, *, is_sparse: bool) -> bytes:
     """Return a sample with tensors of a DType."""
     tensor = message_class("Tensor")(dtype=dtype, shape=[2, 3])
     if is_sparse:
-        tensor.sparse_csr.values = numbers(dtype, 2)
+        tensor.sparse_csr.values = make_values(dtype, 2)
         tensor.sparse_csr.crow_indices = np.array([0, 1, 2], "<i8").tobytes()
         tensor.sparse_csr.col_indices = np.array([2, 0], "<i8").tobytes()
     else:
-        tensor.dense = numbers(dtype, 6)
+        tensor.dense = make_values(dtype, 6)
     alternatives = message_class("PromptAltTokens")(tokens=tensor, logprobs=tensor)
-    filled = message_class("SampleResponse")(target_prompt_logprobs=tensor, prompt_alt_tokens=alternatives)
-    found: bytes = filled.SerializeToString()
-    return found
+    response = message_class("SampleResponse")(target_prompt_logprobs=tensor, prompt_alt_tokens=alternatives)
+    encoded: bytes = response.SerializeToString()
+    return encoded
 
 
-WRITTEN_OUTPUTS = {dtype: output_of(dtype) for dtype in NUMBERS}
+WRITTEN_OUTPUTS = {dtype: make_output(dtype) for dtype in LAYOUTS}
 WRITTEN_SAMPLES = {
-    f"{name} {form}": sample_of(dtype, is_sparse=form == "sparse")
+    f"{name} {form}": make_sample(dtype, is_sparse=form == "sparse")
     for name, dtype in DTYPES.items()
     for form in ("dense", "sparse")
 }
@@ -117,13 +122,13 @@ SENT = {
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def official_results() -> dict[str, Any]:
     """Return the official SDK's reading of all messages."""
-    with Oracle(VERSION, "protobuf_worker.py") as judge:
-        answer: dict[str, Any] = judge.ask(
-            {kind: [b64encode(each).decode() for each in all_] for kind, all_ in SENT.items()}
+    with Oracle(VERSION, "protobuf_worker.py") as oracle:
+        results: dict[str, Any] = oracle.ask(
+            {kind: [b64encode(message).decode() for message in messages] for kind, messages in SENT.items()}
         )
-    return answer
+    return results
 
 
 def own_request() -> m.ForwardBackwardRequest:
@@ -142,29 +147,29 @@ def own_request() -> m.ForwardBackwardRequest:
     prompt = m.PromptProvenanceSpan(sequence_id="a", length=2)
     sample = m.SampledProvenanceSpan(sequence_id="b", offset=5, length=4)
     datum = datum.with_provenance(model_input=[prompt, sample], loss_fn_inputs=[sample])
-    given = m.ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config={"beta": 0.5, "loss_id": "x"})
-    return m.ForwardBackwardRequest(forward_backward_input=given, model_id="run", seq_id=7)
+    forward_input = m.ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config={"beta": 0.5, "loss_id": "x"})
+    return m.ForwardBackwardRequest(forward_backward_input=forward_input, model_id="run", seq_id=7)
 
 
-def test_official_request_is_decoded(found: dict[str, Any]) -> None:
+def test_official_request_is_decoded(official_results: dict[str, Any]) -> None:
     """Arrays and all other fields are equal; a tensor without a shape has one dimension."""
-    assert served.decode_request(b64decode(found["own"])) == own_request()
+    assert served.decode_request(b64decode(official_results["own"])) == own_request()
 
 
-def test_their_requests_decode_here(found: dict[str, Any]) -> None:
+def test_official_requests_decode_to_original_content(official_results: dict[str, Any]) -> None:
     """Requests that the SDK writes decode to the original content."""
-    for data, request in zip(found["requests"], OUR_REQUESTS, strict=True):
-        assert to_plain(served.decode_request(b64decode(data))) == to_plain(request)
+    for message, request in zip(official_results["requests"], OUR_REQUESTS, strict=True):
+        assert to_plain(served.decode_request(b64decode(message))) == to_plain(request)
 
 
-def test_our_requests_are_theirs(found: dict[str, Any]) -> None:
+def test_both_sides_write_equal_requests(official_results: dict[str, Any]) -> None:
     """Both sides write the same message for the same content, field by field."""
     kind = message_class("ForwardBackwardRequest")
-    for data, sent in zip(found["requests"], SENT["requests"], strict=True):
-        assert kind.FromString(b64decode(data)) == kind.FromString(sent)
+    for message, sent in zip(official_results["requests"], SENT["requests"], strict=True):
+        assert kind.FromString(b64decode(message)) == kind.FromString(sent)
 
 
-def as_read(model: Any) -> Any:
+def read_tensor(model: Any) -> Any:
     """Return a tensor in the worker's notation."""
     if model is None:
         return None
@@ -175,7 +180,8 @@ def as_read(model: Any) -> Any:
 def read_output(output: m.ForwardBackwardOutput) -> Any:
     """Return an output in the worker's notation."""
     outputs = [
-        {name: as_read(each) for name, each in loss_fn_output.items()} for loss_fn_output in output.loss_fn_outputs
+        {name: read_tensor(tensor) for name, tensor in loss_fn_output.items()}
+        for loss_fn_output in output.loss_fn_outputs
     ]
     kind = output.loss_fn_output_type.rpartition(":")[2] if outputs else output.loss_fn_output_type
     return [kind, outputs, output.metrics]
@@ -192,62 +198,64 @@ def read_sample(sample: m.SampleResponse) -> Any:
         "prompt_logprobs": to_plain(sample.prompt_logprobs),
         "topk_prompt_logprobs": to_plain(sample.topk_prompt_logprobs),
         "prompt_cache_hit_tokens": sample.prompt_cache_hit_tokens,
-        "target_prompt_logprobs": as_read(sample.target_prompt_logprobs),
-        "prompt_alt_tokens": alternatives and [as_read(alternatives.tokens), as_read(alternatives.logprobs)],
+        "target_prompt_logprobs": read_tensor(sample.target_prompt_logprobs),
+        "prompt_alt_tokens": alternatives and [read_tensor(alternatives.tokens), read_tensor(alternatives.logprobs)],
     }
 
 
-def test_our_outputs_decode_there(found: dict[str, Any]) -> None:
+def test_official_sdk_decodes_our_outputs(official_results: dict[str, Any]) -> None:
     """Type, tensors with shapes, and metrics are equal."""
-    for read, output in zip(found["outputs"], OUR_OUTPUTS, strict=False):
+    for read, output in zip(official_results["outputs"], OUR_OUTPUTS, strict=False):
         assert read == read_output(output)
 
 
-def test_our_samples_decode_there(found: dict[str, Any]) -> None:
+def test_official_sdk_decodes_our_samples(official_results: dict[str, Any]) -> None:
     """Every part of a sample is equal."""
-    for read, sample in zip(found["samples"], OUR_SAMPLES, strict=False):
+    for read, sample in zip(official_results["samples"], OUR_SAMPLES, strict=False):
         assert read == read_sample(sample)
 
 
-def test_outputs_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
+def test_outputs_of_every_dtype_are_read_alike(official_results: dict[str, Any]) -> None:
     """Both sides read the narrow dtypes, which only servers send, alike."""
-    for read, data in zip(found["outputs"][len(OUR_OUTPUTS) :], WRITTEN_OUTPUTS.values(), strict=True):
-        assert read == read_output(protobuf.decode_output(data))
+    for read, message in zip(official_results["outputs"][len(OUR_OUTPUTS) :], WRITTEN_OUTPUTS.values(), strict=True):
+        assert read == read_output(protobuf.decode_output(message))
 
 
-def test_samples_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
+def test_samples_of_every_dtype_are_read_alike(official_results: dict[str, Any]) -> None:
     """Both sides read dense and sparse tensors alike, except for the listed difference."""
     different = {}
-    for read, (kind, data) in zip(found["samples"][len(OUR_SAMPLES) :], WRITTEN_SAMPLES.items(), strict=True):
-        if read != read_sample(protobuf.decode_sample(data)):
+    for read, (kind, message) in zip(
+        official_results["samples"][len(OUR_SAMPLES) :], WRITTEN_SAMPLES.items(), strict=True
+    ):
+        if read != read_sample(protobuf.decode_sample(message)):
             different[kind] = read["target_prompt_logprobs"][2]
-    assert different.keys() == DIFFERENT.keys()
-    assert different == {"bfloat16 dense": BITS.tolist(), "bfloat16 sparse": BITS[:2].tolist()}
+    assert different.keys() == READ_DIFFERENTLY.keys()
+    assert different == {"bfloat16 dense": BFLOAT16_BITS.tolist(), "bfloat16 sparse": BFLOAT16_BITS[:2].tolist()}
 
 
-def test_every_field_and_value_is_exchanged(found: dict[str, Any]) -> None:
+def test_every_field_and_value_is_exchanged(official_results: dict[str, Any]) -> None:
     """The oracle wrote or read every field, every DType and every StopReason."""
     kinds = {"requests": "ForwardBackwardRequest", "outputs": "ForwardBackwardOutput", "samples": "SampleResponse"}
-    seen: set[str] = set()
+    exchanged: set[str] = set()
     for kind, name in kinds.items():
-        for data in SENT[kind]:
-            seen |= set(filled(message_class(name).FromString(data)))
-    expected = {*(f"DType {dtype}" for dtype in NUMBERS), "StopReason 0", "StopReason 1"}
+        for message in SENT[kind]:
+            exchanged |= set(list_set_fields(message_class(name).FromString(message)))
+    expected = {*(f"DType {dtype}" for dtype in LAYOUTS), "StopReason 0", "StopReason 1"}
     for name in (name for name, span in MESSAGE_VERSIONS.items() if RULES.may_have(span)):
         for field in message_class(name).DESCRIPTOR.fields:
             if RULES.may_have(MESSAGE_FIELD_VERSIONS.get(name, {}).get(field.name, MESSAGE_VERSIONS[name])):
                 expected.add(f"{name}.{field.name}")
-    assert expected - seen == set(NOT_EXCHANGED)
-    assert seen <= expected
+    assert expected - exchanged == set(NOT_EXCHANGED)
+    assert exchanged <= expected
 
 
-def filled(found: Any) -> Any:
+def list_set_fields(message: Any) -> Any:
     """Return the names of all set fields in a message and its parts, and the values of enums."""
-    for field in found.DESCRIPTOR.fields:
+    for field in message.DESCRIPTOR.fields:
         if field.enum_type is not None:
-            yield f"{field.enum_type.name} {getattr(found, field.name)}"
-    for field, value in found.ListFields():
-        yield f"{found.DESCRIPTOR.name}.{field.name}"
+            yield f"{field.enum_type.name} {getattr(message, field.name)}"
+    for field, value in message.ListFields():
+        yield f"{message.DESCRIPTOR.name}.{field.name}"
         kind = field.message_type
         if kind is None:
             continue
@@ -255,4 +263,4 @@ def filled(found: Any) -> Any:
         parts = (value.values() if is_map else value) if not hasattr(value, "ListFields") else [value]
         for part in parts:
             if hasattr(part, "ListFields"):
-                yield from filled(part)
+                yield from list_set_fields(part)

@@ -21,7 +21,7 @@ from tinker.types.forward_backward_input import ForwardBackwardInput
 from tinker.types.forward_backward_request import ForwardBackwardRequest
 
 
-def own_request() -> ForwardBackwardRequest:
+def make_own_request() -> ForwardBackwardRequest:
     """Create a request with every kind of chunk, tensor, span and config value."""
     image = tinker.types.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=3)
     text = tinker.types.EncodedTextChunk(tokens=[1, -2, 2**31 - 1])
@@ -37,8 +37,8 @@ def own_request() -> ForwardBackwardRequest:
     prompt = tinker.PromptProvenanceSpan(sequence_id="a", length=2)
     sample = tinker.SampledProvenanceSpan(sequence_id="b", offset=5, length=4)
     datum = datum.with_provenance(model_input=[prompt, sample], loss_fn_inputs=[sample])
-    given = ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config={"beta": 0.5, "loss_id": "x"})
-    return ForwardBackwardRequest(forward_backward_input=given, model_id="run", seq_id=7)
+    forward_input = ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config={"beta": 0.5, "loss_id": "x"})
+    return ForwardBackwardRequest(forward_backward_input=forward_input, model_id="run", seq_id=7)
 
 
 def rewrite(data: bytes) -> bytes:
@@ -47,30 +47,30 @@ def rewrite(data: bytes) -> bytes:
     config: dict[str, Any] = {
         name: getattr(value, value.WhichOneof("value")) for name, value in message.loss_fn_config_v2.items()
     }
-    given = ForwardBackwardInput(
-        data=[datum(each) for each in message.data], loss_fn=message.loss_fn, loss_fn_config=config or None
+    forward_input = ForwardBackwardInput(
+        data=[make_datum(example) for example in message.data], loss_fn=message.loss_fn, loss_fn_config=config or None
     )
     request = ForwardBackwardRequest(
-        forward_backward_input=given, model_id=message.model_id, seq_id=message.seq_id or None
+        forward_backward_input=forward_input, model_id=message.model_id, seq_id=message.seq_id or None
     )
-    found = forward_backward_request_to_proto(request)
+    written = forward_backward_request_to_proto(request)
     # The SDK sets it where it sends the request.
-    found.forward_only = message.forward_only
-    return found.SerializeToString()
+    written.forward_only = message.forward_only
+    return written.SerializeToString()
 
 
-def datum(message: Any) -> tinker.Datum:
+def make_datum(message: Any) -> tinker.Datum:
     """Build an example."""
     spans = message.model_input_spans or message.loss_fn_input_spans
     return tinker.Datum(
-        model_input=tinker.ModelInput(chunks=[chunk(each) for each in message.model_input]),
-        loss_fn_inputs={name: tensor(each) for name, each in message.loss_fn_inputs.items()},
-        model_input_spans=[span(model_input_span) for model_input_span in message.model_input_spans] if spans else None,
-        loss_fn_input_spans=[span(each) for each in message.loss_fn_input_spans] if spans else None,
+        model_input=tinker.ModelInput(chunks=[make_chunk(item) for item in message.model_input]),
+        loss_fn_inputs={name: make_tensor(item) for name, item in message.loss_fn_inputs.items()},
+        model_input_spans=[make_span(span) for span in message.model_input_spans] if spans else None,
+        loss_fn_input_spans=[make_span(item) for item in message.loss_fn_input_spans] if spans else None,
     )
 
 
-def chunk(message: Any) -> Any:
+def make_chunk(message: Any) -> Any:
     """Build a text, image or dmel chunk."""
     kind = message.WhichOneof("chunk")
     if kind == "encoded_text":
@@ -82,7 +82,7 @@ def chunk(message: Any) -> Any:
     return tinker.types.ImageChunk(data=image.data, format=image.format, expected_tokens=expected)
 
 
-def tensor(message: Any) -> tinker.TensorData:
+def make_tensor(message: Any) -> tinker.TensorData:
     """Build a dense or sparse tensor."""
     name, dtype = {pb.DTYPE_FLOAT32: ("float32", "<f4"), pb.DTYPE_INT64: ("int64", "<i8")}[message.dtype]
     sparse = message.sparse_csr if message.WhichOneof("encoding") == "sparse_csr" else None
@@ -94,7 +94,7 @@ def tensor(message: Any) -> tinker.TensorData:
     return tinker.TensorData(data=values, dtype=name, shape=list(message.shape), **rows)
 
 
-def span(message: Any) -> Any:
+def make_span(message: Any) -> Any:
     """Build a provenance span."""
     kind = message.WhichOneof("span")
     part = getattr(message, kind)
@@ -102,41 +102,50 @@ def span(message: Any) -> Any:
     return make(sequence_id=part.sequence_id, offset=part.offset, length=part.length)
 
 
-def output(data: bytes) -> Any:
+def read_output(data: bytes) -> Any:
     """Return the SDK's reading of an output."""
-    found = deserialize_forward_backward_output(data)
-    outputs = [{name: plain(each) for name, each in loss_fn_output.items()} for loss_fn_output in found.loss_fn_outputs]
-    return [found.loss_fn_output_type, outputs, found.metrics]
+    decoded = deserialize_forward_backward_output(data)
+    outputs = [
+        {name: list_tensor(tensor) for name, tensor in loss_fn_output.items()}
+        for loss_fn_output in decoded.loss_fn_outputs
+    ]
+    return [decoded.loss_fn_output_type, outputs, decoded.metrics]
 
 
-def sample(data: bytes) -> Any:
+def read_sample(data: bytes) -> Any:
     """Return the SDK's reading of a sample."""
-    found = deserialize_sample_response(data)
-    alternatives = found.prompt_alt_tokens
+    decoded = deserialize_sample_response(data)
+    alternatives = decoded.prompt_alt_tokens
     return {
-        "sequences": [[s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs] for s in found.sequences],
-        "prompt_logprobs": found.prompt_logprobs,
-        "topk_prompt_logprobs": found.topk_prompt_logprobs,
-        "prompt_cache_hit_tokens": found.prompt_cache_hit_tokens,
-        "target_prompt_logprobs": plain(found.target_prompt_logprobs),
-        "prompt_alt_tokens": alternatives and [plain(alternatives.tokens), plain(alternatives.logprobs)],
+        "sequences": [[s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs] for s in decoded.sequences],
+        "prompt_logprobs": decoded.prompt_logprobs,
+        "topk_prompt_logprobs": decoded.topk_prompt_logprobs,
+        "prompt_cache_hit_tokens": decoded.prompt_cache_hit_tokens,
+        "target_prompt_logprobs": list_tensor(decoded.target_prompt_logprobs),
+        "prompt_alt_tokens": alternatives and [list_tensor(alternatives.tokens), list_tensor(alternatives.logprobs)],
     }
 
 
-def plain(found: Any) -> Any:
+def list_tensor(tensor: Any) -> Any:
     """Return a tensor as lists."""
-    if found is None:
+    if tensor is None:
         return None
-    return [found.dtype, found.shape, found.data, found.sparse_crow_indices, found.sparse_col_indices]
+    return [
+        tensor.dtype,
+        tensor.shape,
+        tensor.data,
+        tensor.sparse_crow_indices,
+        tensor.sparse_col_indices,
+    ]
 
 
-def respond(question: dict[str, list[str]]) -> dict[str, Any]:
+def respond(query: dict[str, list[str]]) -> dict[str, Any]:
     """Return the response to one line; see the module."""
     return {
-        "own": b64encode(forward_backward_request_to_proto(own_request()).SerializeToString()).decode(),
-        "requests": [b64encode(rewrite(b64decode(request))).decode() for request in question["requests"]],
-        "outputs": [output(b64decode(each)) for each in question["outputs"]],
-        "samples": [sample(b64decode(each)) for each in question["samples"]],
+        "own": b64encode(forward_backward_request_to_proto(make_own_request()).SerializeToString()).decode(),
+        "requests": [b64encode(rewrite(b64decode(request))).decode() for request in query["requests"]],
+        "outputs": [read_output(b64decode(message)) for message in query["outputs"]],
+        "samples": [read_sample(b64decode(message)) for message in query["samples"]],
     }
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.rigs.official.venv import official_python
+from tests.rigs.official.venv import ensure_official_python
 
 pytestmark = pytest.mark.timeout(1800)
 FACTS = json.loads((Path(__file__).parents[2] / "facts" / "public" / "modules.json").read_text())
@@ -50,7 +50,9 @@ print("equal")
 def test_recorded_facts_are_those_of_the_release(version: str) -> None:
     """The facts that tests/client/dropin/test_modules.py uses equal the release."""
     worker = Path(__file__).with_name("public_worker.py")
-    run = subprocess.run([str(official_python(version)), str(worker)], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [str(ensure_official_python(version)), str(worker)], capture_output=True, text=True, check=False
+    )
     assert not run.returncode, run.stderr
     assert json.loads(run.stdout) == FACTS[version]
 
@@ -58,7 +60,7 @@ def test_recorded_facts_are_those_of_the_release(version: str) -> None:
 def test_messages_of_both_packages_live_in_one_process() -> None:
     """Both packages have the same fields and bytes, and neither disturbs the other."""
     site = subprocess.run(
-        [str(official_python("0.38.0")), "-c", "import tinker; print(tinker.__path__[0])"],
+        [str(ensure_official_python("0.38.0")), "-c", "import tinker; print(tinker.__path__[0])"],
         capture_output=True,
         text=True,
         check=True,

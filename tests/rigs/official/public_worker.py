@@ -16,7 +16,7 @@ from pathlib import Path
 CLIENTS = ("ServiceClient", "TrainingClient", "SamplingClient", "RestClient", "AdminClient", "APIFuture")
 
 
-def defined(file: Path) -> Iterator[str]:
+def list_defined(file: Path) -> Iterator[str]:
     """Yield the public names that a module defines; those of a package are what it imports from its own modules."""
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -29,7 +29,7 @@ def defined(file: Path) -> Iterator[str]:
             yield from (alias.asname or alias.name for alias in node.names)
 
 
-def modules(root: Path) -> Iterator[tuple[str, list[str]]]:
+def list_modules(root: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each module of the package that can be imported, with the public names that it defines."""
     for file in sorted(root.rglob("*.py")):
         if file.name == "__main__.py" or file.stem.endswith("_test"):
@@ -38,11 +38,11 @@ def modules(root: Path) -> Iterator[tuple[str, list[str]]]:
         name = ".".join(["tinker", *(parts[:-1] if parts[-1] == "__init__" else parts)])
         module = importlib.import_module(name)
         # Generated protobuf code defines its names when it runs.
-        names = dir(module) if name.endswith("_pb2") else defined(file)
-        yield name, sorted({each for each in names if not each.startswith("_") and hasattr(module, each)})
+        names = dir(module) if name.endswith("_pb2") else list_defined(file)
+        yield name, sorted({public for public in names if not public.startswith("_") and hasattr(module, public)})
 
 
-def deprecated() -> Iterator[str]:
+def list_deprecated() -> Iterator[str]:
     """Yield the methods of the clients that warn of their end."""
     import tinker  # noqa: PLC0415
 
@@ -57,4 +57,4 @@ def deprecated() -> Iterator[str]:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     package = Path(importlib.import_module("tinker").__path__[0])
-    json.dump({"modules": dict(modules(package)), "deprecated": [*deprecated()]}, sys.stdout)
+    json.dump({"modules": dict(list_modules(package)), "deprecated": [*list_deprecated()]}, sys.stdout)

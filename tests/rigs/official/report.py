@@ -17,7 +17,7 @@ def write_section(file: Path, name: str, text: str, *, title: str) -> None:
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     section = f"{begin}\n{text.strip()}\n{end}"
     old = file.read_text() if file.exists() else f"# {title}\n"
-    head, found, rest = old.partition(begin)
-    new = head + section + rest.partition(end)[2] if found else f"{old.rstrip()}\n\n{section}\n"
+    head, separator, following = old.partition(begin)
+    new = head + section + following.partition(end)[2] if separator else f"{old.rstrip()}\n\n{section}\n"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(new)

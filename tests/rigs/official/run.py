@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tests.rigs.official.process import ServerProcess
 from tests.rigs.official.report import DOCS, write_section
-from tests.rigs.official.venv import OFFICIAL_VERSION, ROOT, official_python
+from tests.rigs.official.venv import OFFICIAL_VERSION, ROOT, ensure_official_python
 
 LOG = ROOT / "build" / "official" / "server.log"
 URL = re.compile(r"https?://[\w.\-]+:\d+")
@@ -33,7 +33,7 @@ ALL_FLAGS = (
     "pjwt_auth_enabled=true",
     "sample_cancel_enabled=true",
 )
-ASKED_ALWAYS = {"sample_cancel_enabled"}
+ALWAYS_REQUESTED = {"sample_cancel_enabled"}
 """Flags that a client requests even if they are set, because they may change."""
 
 
@@ -62,7 +62,7 @@ class ClientRun(NamedTuple):
     def settings(self) -> dict[str, Any]:
         """Return the settings of the client."""
         flags = {name: json.loads(value) for name, _, value in (flag.partition("=") for flag in self.flags)}
-        settings = {name: value for name, value in flags.items() if name not in ASKED_ALWAYS}
+        settings = {name: value for name, value in flags.items() if name not in ALWAYS_REQUESTED}
         return {"wire_version": self.version, "client_config": settings} if self.has_settings else {}
 
 
@@ -98,17 +98,17 @@ def embedded_server(version: str, flags: Sequence[str] = ()) -> Iterator[str]:
 
 def run_flow(walker: ClientRun, base_url: str | None = None, timeout_s: float = 60.0) -> list[dict[str, Any]]:
     """Run the flow and return the record of every step; without a URL, against the embedded server."""
-    python = str(official_python(walker.version)) if walker.client == "tinker" else sys.executable
+    python = str(ensure_official_python(walker.version)) if walker.client == "tinker" else sys.executable
     with contextlib.ExitStack() as stack:
         url = base_url or stack.enter_context(embedded_server(walker.version, walker.flags))
         command = [python, "-m", "tests.rigs.official.flow", "--client", walker.client, "--base-url", url]
         command += ["--settings", json.dumps(walker.settings)]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*command, "--timeout", str(timeout_s)], cwd=ROOT, capture_output=True, text=True, check=False
         )
-    records: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    records: list[dict[str, Any]] = [json.loads(line) for line in completed.stdout.splitlines()]
     if not records:
-        reason = f"exit code {done.returncode}, no step was run\n{done.stderr[-3000:]}"
+        reason = f"exit code {completed.returncode}, no step was run\n{completed.stderr[-3000:]}"
         raise RuntimeError(f"flow with {walker.title}: {reason}")
     return records
 

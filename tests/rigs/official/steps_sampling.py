@@ -12,19 +12,19 @@ PROMPT = LINES[0]
 TOKENS = 8
 
 
-def _params(walk: Flow, **changes: Any) -> Any:
+def _make_params(walk: Flow, **changes: Any) -> Any:
     return walk.types.SamplingParams(**{"max_tokens": TOKENS, "temperature": 1.0, "seed": 7, **changes})
 
 
 def _sample(walk: Flow, sampler: Any, num_samples: int = 1, changes: Any = None, **options: Any) -> Any:
     """Sample after PROMPT and check what every sample must have."""
     prompt = walk.types.ModelInput.from_ints(PROMPT)
-    params = _params(walk, **(changes or {}))
+    params = _make_params(walk, **(changes or {}))
     response = walk.wait(sampler.sample(prompt, num_samples, params, **options))
     expect(len(response.sequences) == num_samples, f"{len(response.sequences)} sequences, not {num_samples}")
     for sequence in response.sequences:
         tokens, logprobs = list(sequence.tokens), list(sequence.logprobs or [])
-        expect(0 < len(tokens) <= TOKENS, f"{len(tokens)} tokens, at most {TOKENS} wanted")
+        expect(0 < len(tokens) <= TOKENS, f"{len(tokens)} tokens, at most {TOKENS} were requested")
         expect(len(logprobs) == len(tokens), f"{len(logprobs)} logprobs for {len(tokens)} tokens")
         expect(bool(np.isfinite(logprobs).all()), f"logprobs are not all finite: {logprobs}")
         expect(str(sequence.stop_reason) in ("length", "stop"), f"stop_reason {sequence.stop_reason!r}")
@@ -114,14 +114,14 @@ def sample_topk_prompt_logprobs(walk: Flow) -> str:
     return f"first position {lists[0]}, then 3 pairs each"
 
 
-def _signature(walk: Flow) -> Any:
+def _list_parameters(walk: Flow) -> Any:
     # Of the class: what clients give at creation may be a stand-in that takes anything.
     return inspect.signature(walk.client.SamplingClient.sample).parameters
 
 
 def sample_topk_logprobs(walk: Flow) -> str:
-    if "topk_sample_logprobs" not in _signature(walk):
-        raise Skipped("SDK before 0.29.1 does not ask for them")
+    if "topk_sample_logprobs" not in _list_parameters(walk):
+        raise Skipped("SDK before 0.29.1 does not request them")
     sequence = _sample(walk, walk["sampler"], changes={"temperature": 0.0}, topk_sample_logprobs=3).sequences[0]
     lists = sequence.topk_logprobs
     expect(lists is not None and len(lists) == len(sequence.tokens), f"{lists} for {len(sequence.tokens)} tokens")
@@ -133,36 +133,38 @@ def sample_topk_logprobs(walk: Flow) -> str:
 
 def sample_target_prompt_logprobs(walk: Flow) -> str:
     """Check that the target logprobs of the prompt's own tokens equal the prompt's logprobs."""
-    if "target_prompt_logprobs" not in _signature(walk):
-        raise Skipped("SDK before 0.30.4 does not ask for them")
+    if "target_prompt_logprobs" not in _list_parameters(walk):
+        raise Skipped("SDK before 0.30.4 does not request them")
     targets = walk.types.TensorData.from_numpy(np.asarray([[token, -1] for token in PROMPT[1:]], dtype=np.int64))
     response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, target_prompt_logprobs=targets)
-    found = response.target_prompt_logprobs.to_numpy()
-    expect(found.shape == (len(PROMPT) - 1, 2), f"shape {found.shape}")
-    own = np.asarray(response.prompt_logprobs[1:], dtype=float)
-    difference = float(np.abs(found[:, 0] - own).max())
+    logprobs = response.target_prompt_logprobs.to_numpy()
+    expect(logprobs.shape == (len(PROMPT) - 1, 2), f"shape {logprobs.shape}")
+    prompt_logprobs = np.asarray(response.prompt_logprobs[1:], dtype=float)
+    difference = float(np.abs(logprobs[:, 0] - prompt_logprobs).max())
     expect(difference < 1e-5, f"they differ from prompt_logprobs by {difference}")
-    return f"shape {found.shape}, the same as prompt_logprobs"
+    return f"shape {logprobs.shape}, the same as prompt_logprobs"
 
 
 def sample_last_prompt_logprobs(walk: Flow) -> str:
-    if "prompt_logprobs_last_n" not in _signature(walk):
-        raise Skipped("SDK before 0.33.1 does not ask for the last ones only")
+    if "prompt_logprobs_last_n" not in _list_parameters(walk):
+        raise Skipped("SDK before 0.33.1 does not request the last ones only")
     response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, prompt_logprobs_last_n=5)
-    given = [value is not None for value in response.prompt_logprobs]
-    expect(given == [False] * (len(PROMPT) - 5) + [True] * 5, f"given {given}")
+    is_set = [value is not None for value in response.prompt_logprobs]
+    expect(is_set == [False] * (len(PROMPT) - 5) + [True] * 5, f"given {is_set}")
     return "the last 5"
 
 
 def sample_prompt_alternatives(walk: Flow) -> str:
     """Check that the logprobs of alternatives equal those of the same tokens as targets."""
-    if "prompt_alt_tokens_k" not in _signature(walk):
-        raise Skipped("SDK before 0.31.0 does not ask for them")
-    drawn = _sample(walk, walk["sampler"], prompt_alt_tokens_k=3).prompt_alt_tokens
-    tokens, logprobs = drawn.tokens.to_numpy(), drawn.logprobs.to_numpy()
+    if "prompt_alt_tokens_k" not in _list_parameters(walk):
+        raise Skipped("SDK before 0.31.0 does not request them")
+    alternatives = _sample(walk, walk["sampler"], prompt_alt_tokens_k=3).prompt_alt_tokens
+    tokens, logprobs = alternatives.tokens.to_numpy(), alternatives.logprobs.to_numpy()
     expect(tokens.shape == logprobs.shape == (len(PROMPT) - 1, 3), f"shapes {tokens.shape} and {logprobs.shape}")
-    asked = _sample(walk, walk["sampler"], target_prompt_logprobs=drawn.tokens).target_prompt_logprobs.to_numpy()
-    difference = float(np.abs(asked - logprobs).max())
+    target_logprobs = _sample(
+        walk, walk["sampler"], target_prompt_logprobs=alternatives.tokens
+    ).target_prompt_logprobs.to_numpy()
+    difference = float(np.abs(target_logprobs - logprobs).max())
     expect(difference < 1e-5, f"they differ from target logprobs by {difference}")
     return f"{tokens.shape[0]} places, 3 each"
 
@@ -171,21 +173,21 @@ def inflight_client(walk: Flow) -> str:
     """Check that clients of one model's inflight weights sample alike, before and after a step."""
     training = walk["training"]
     if "kind" not in inspect.signature(walk.client.TrainingClient.save_weights_and_get_sampling_client).parameters:
-        raise Skipped("SDK before 0.38.0 has none")
+        raise Skipped("SDK before 0.38.0 has no inflight clients")
     prompt = walk.types.ModelInput.from_ints(PROMPT)
 
-    def scored(sampler: Any) -> Any:
+    def compute(sampler: Any) -> Any:
         return np.asarray(walk.wait(sampler.compute_logprobs(prompt))[1:], dtype=float)
 
-    first = training.save_weights_and_get_sampling_client(kind="inflight")
-    first = walk.wait(first) if hasattr(first, "result") else first
-    before = scored(first)
+    first_client = training.save_weights_and_get_sampling_client(kind="inflight")
+    first_client = walk.wait(first_client) if hasattr(first_client, "result") else first_client
+    first_logprobs = compute(first_client)
     walk.train(training)
-    second = training.save_weights_and_get_sampling_client(kind="inflight")
-    second = walk.wait(second) if hasattr(second, "result") else second
-    after = scored(second)
-    expect(float(np.abs(after - before).max()) > 1e-6, "the step changed nothing")
-    difference = float(np.abs(scored(first) - after).max())
+    second_client = training.save_weights_and_get_sampling_client(kind="inflight")
+    second_client = walk.wait(second_client) if hasattr(second_client, "result") else second_client
+    second_logprobs = compute(second_client)
+    expect(float(np.abs(second_logprobs - first_logprobs).max()) > 1e-6, "the step changed nothing")
+    difference = float(np.abs(compute(first_client) - second_logprobs).max())
     expect(difference < 1e-5, f"the first client differs from the second by {difference}")
     return "the first client samples from the newest weights"
 
@@ -208,7 +210,7 @@ def _check_prompt_logprobs(values: Any) -> None:
 
 def sample_many_at_once(walk: Flow) -> str:
     prompt = walk.types.ModelInput.from_ints(PROMPT)
-    futures = [walk["sampler"].sample(prompt, 1, _params(walk, seed=i)) for i in range(32)]
+    futures = [walk["sampler"].sample(prompt, 1, _make_params(walk, seed=i)) for i in range(32)]
     sequences = [walk.wait(future).sequences[0] for future in futures]
     expect(all(len(sequence.tokens) > 0 for sequence in sequences), "an empty sample")
     return f"{len(sequences)} samples"

@@ -38,7 +38,7 @@ def get_info(walk: Flow) -> str:
     info = walk["training"].get_info()
     expect(bool(info.model_id), "no model_id")
     walk.keep(model_id=info.model_id)
-    expect(info.lora_rank in (None, RANK), f"lora_rank {info.lora_rank}, asked for {RANK}")
+    expect(info.lora_rank in (None, RANK), f"lora_rank {info.lora_rank}, expected {RANK}")
     return f"is_lora {info.is_lora}, lora_rank {info.lora_rank}, model_name {info.model_data.model_name}"
 
 
@@ -69,22 +69,24 @@ def optim_step(walk: Flow) -> str:
 
 def loss_falls(walk: Flow) -> str:
     """Submit five steps at once, so that their order matters."""
-    before = walk.loss(walk["training"])
+    loss_before = walk.loss(walk["training"])
     walk.train(walk["training"], steps=5)
-    after = walk.loss(walk["training"])
-    expect(after < before, f"loss {after} after five steps, {before} before")
-    return f"loss {before:.4f} -> {after:.4f}"
+    loss_after = walk.loss(walk["training"])
+    expect(loss_after < loss_before, f"loss {loss_after} after five steps, {loss_before} before")
+    return f"loss {loss_before:.4f} -> {loss_after:.4f}"
 
 
 def chunked_prompt(walk: Flow) -> str:
     """Check that a model input of three chunks equals one chunk."""
     line = LINES[0]
-    whole = walk.datum(line, weights=np.ones(len(line) - 1, dtype=np.float32))
+    single_chunk = walk.datum(line, weights=np.ones(len(line) - 1, dtype=np.float32))
     chunks = [walk.types.EncodedTextChunk(tokens=line[a:b]) for a, b in ((0, 5), (5, 6), (6, len(line) - 1))]
-    parts = walk.types.Datum(model_input=walk.types.ModelInput(chunks=chunks), loss_fn_inputs=whole.loss_fn_inputs)
-    output = walk.wait(walk["training"].forward([whole, parts], "cross_entropy"))
-    one, three = logprobs_of(output, [len(line) - 1] * 2)
-    difference = float(np.abs(one - three).max())
+    three_chunks = walk.types.Datum(
+        model_input=walk.types.ModelInput(chunks=chunks), loss_fn_inputs=single_chunk.loss_fn_inputs
+    )
+    output = walk.wait(walk["training"].forward([single_chunk, three_chunks], "cross_entropy"))
+    single_logprobs, chunked_logprobs = logprobs_of(output, [len(line) - 1] * 2)
+    difference = float(np.abs(single_logprobs - chunked_logprobs).max())
     expect(difference < 1e-4, f"logprobs of one chunk and of three differ by {difference}")
     return "same logprobs"
 
@@ -102,13 +104,13 @@ def _policy_loss(walk: Flow, loss_fn: str, config: dict[str, float] | None = Non
     """Train on a loss of reinforcement learning on the policy itself: every ratio is 1."""
     training = walk["training"]
     lengths = [len(line) - 1 for line in LINES]
-    now = logprobs_of(walk.wait(training.forward(walk.supervised(), "cross_entropy")), lengths)
+    current_logprobs = logprobs_of(walk.wait(training.forward(walk.supervised(), "cross_entropy")), lengths)
     advantages = [np.linspace(-1, 2, length, dtype=np.float32) for length in lengths]
-    data = [
-        walk.datum(line, logprobs=np.asarray(old, dtype=np.float32), advantages=advantage)
-        for line, old, advantage in zip(LINES, now, advantages, strict=True)
+    datums = [
+        walk.datum(line, logprobs=np.asarray(old_logprobs, dtype=np.float32), advantages=advantage)
+        for line, old_logprobs, advantage in zip(LINES, current_logprobs, advantages, strict=True)
     ]
-    output = walk.wait(training.forward_backward(data, loss_fn, config))
+    output = walk.wait(training.forward_backward(datums, loss_fn, config))
     logprobs_of(output, lengths)
     walk.wait(training.optim_step(walk.types.AdamParams(learning_rate=1e-4)))
     total = output.metrics.get("loss:sum")
@@ -200,10 +202,10 @@ def unknown_state_is_refused(walk: Flow) -> str:
 
 def token_outside_vocabulary_is_refused(walk: Flow) -> str:
     """Expect an error of that request only."""
-    bad = walk.datum([70, 10_000_000, 71], weights=np.ones(2, dtype=np.float32))
+    datum = walk.datum([70, 10_000_000, 71], weights=np.ones(2, dtype=np.float32))
     error = expect_refused(
         "a token outside the vocabulary",
-        lambda: walk.wait(walk["training"].forward([bad], "cross_entropy")),
+        lambda: walk.wait(walk["training"].forward([datum], "cross_entropy")),
     )
     walk.loss(walk["training"])
     return error
@@ -215,19 +217,19 @@ def forward_backward_custom(walk: Flow) -> str:
     if "arrays" not in inspect.signature(walk.client.TrainingClient.forward_backward_custom).parameters:
         raise Skipped("the official SDK takes losses in torch only")
 
-    def negative(data: Any, logprobs: Any) -> Any:
+    def negative(datums: Any, logprobs: Any) -> Any:
         total = -float(sum(array.sum() for array in logprobs))
         return total, {"own:max": total}, [-np.ones_like(array) for array in logprobs]
 
-    before = walk.loss(training)
+    loss_before = walk.loss(training)
     output = walk.wait(training.forward_backward_custom(walk.supervised(), negative, arrays="numpy"))
-    mean = output.metrics["loss:sum"] / sum(len(line) - 1 for line in LINES)
-    near(mean, before, 1e-3, "loss of one's own")
+    mean_loss = output.metrics["loss:sum"] / sum(len(line) - 1 for line in LINES)
+    near(mean_loss, loss_before, 1e-3, "loss of one's own")
     near(output.metrics["own:max"], output.metrics["loss:sum"], 1e-3, "metric of one's own")
     walk.wait(training.optim_step(walk.types.AdamParams(learning_rate=5e-3)))
-    after = walk.loss(training)
-    expect(after < before, f"loss {after} after a step, {before} before")
-    return f"loss {before:.4f} -> {after:.4f}"
+    loss_after = walk.loss(training)
+    expect(loss_after < loss_before, f"loss {loss_after} after a step, {loss_before} before")
+    return f"loss {loss_before:.4f} -> {loss_after:.4f}"
 
 
 def unload_model(walk: Flow) -> str:

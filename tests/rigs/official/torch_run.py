@@ -19,8 +19,8 @@ TESTS = (
     "tests/server/custom_loss/test_graph.py",
     "tests/server/custom_loss/test_evaluation.py",
 )
-JUDGED = "tests/rigs/official/losses_suite.py"
-ROOMS = ("codegen", "generated", "overlay")
+ORACLE_SUITE = "tests/rigs/official/losses_suite.py"
+SOURCE_FOLDERS = ("codegen", "generated", "overlay")
 
 
 def main() -> int:
@@ -28,10 +28,10 @@ def main() -> int:
     # By pip, which takes a CPU build of torch where pip is set up for one.
     lock = Path(__file__).with_name("requirements-torch.txt")
     python = ensure_venv("torch", lock, installer="pip")
-    path = os.pathsep.join([*(str(ROOT / room) for room in ROOMS), str(ROOT)])
+    path = os.pathsep.join([*(str(ROOT / folder) for folder in SOURCE_FOLDERS), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": path, "TINKER_TELEMETRY": "0"}
     # The official SDK leaves sockets open, which would fail tests of ours.
-    runs = (TESTS, ("-W", "default", JUDGED))
+    runs = (TESTS, ("-W", "default", ORACLE_SUITE))
     return max(
         subprocess.run(
             [str(python), "-m", "pytest", "-n", "2", *run], cwd=ROOT, env=environment, check=False

@@ -32,13 +32,13 @@ ONE_FIELD = {"OptimStepRequest"}
 GUESSED = {"SessionSummary"}
 """Draws may hold a status without a tag: tinkerwire identifies it by its keys, the SDK takes the first match."""
 SETTINGS = "optimizer_config"
-"""The official types may take it for the settings of any optimizer, where it names one that has a class of its own."""
+"""The official types may decode it as settings of any optimizer, where tinkerwire uses the class of the named one."""
 pytestmark = pytest.mark.timeout(1800)
 
 
 def values_of(name: str) -> list[Any]:
     """Return values that fit the schema of a type, the same in every run."""
-    found: list[Any] = []
+    values: list[Any] = []
 
     @settings(
         max_examples=40,
@@ -48,16 +48,16 @@ def values_of(name: str) -> list[Any]:
     )
     @given(AT_NEWEST.of(name, unknown_keys=False))
     def collect(value: Any) -> None:
-        found.append(value)
+        values.append(value)
 
     collect()
-    return found
+    return values
 
 
 @pytest.fixture(scope="module")
 def official_dumps() -> dict[str, list[tuple[Any, Any]]]:
     """Return by type each value that the official type accepts, with its dumps."""
-    values = {name: values_of(name) for name, each in AT_NEWEST.schemas.items() if "properties" in each}
+    values = {name: values_of(name) for name, schema in AT_NEWEST.schemas.items() if "properties" in schema}
     python = ensure_venv("official-0.38.0", HERE / "requirements-0.38.0.txt")
     run = subprocess.run(
         [str(python), "-I", str(HERE / "values_worker.py")],
@@ -71,26 +71,26 @@ def official_dumps() -> dict[str, list[tuple[Any, Any]]]:
     return {name: [(v, d) for v, d in zip(values[name], dumps[name], strict=True) if d] for name in dumps}
 
 
-def test_official_types_take_what_fits_the_contract(official_dumps: dict[str, list[tuple[Any, Any]]]) -> None:
+def test_official_types_accept_values_of_the_contract(official_dumps: dict[str, list[tuple[Any, Any]]]) -> None:
     """Every official type accepts some values."""
     assert len(official_dumps) > 90
     assert [name for name, pairs in official_dumps.items() if not pairs] == []
 
 
-def test_dumps_are_the_same(official_dumps: dict[str, list[tuple[Any, Any]]]) -> None:
+def test_dumps_equal_official_dumps(official_dumps: dict[str, list[tuple[Any, Any]]]) -> None:
     """Dumps are equal: complete, without nulls, and without defaults."""
     differing: dict[str, set[str]] = {}
     for name, pairs in official_dumps.items():
-        for value, theirs in pairs:
+        for value, official_dump in pairs:
             model = getattr(models, name).model_validate(value)
-            ours = {
+            our_dumps = {
                 "json": model.model_dump(mode="json"),
                 "text": json.loads(model.model_dump_json()),
                 "no nulls": model.model_dump(mode="json", exclude_none=True),
                 "no defaults": model.model_dump(mode="json", exclude_defaults=True),
             }
-            for how, dump in ours.items():
-                if {**dump, SETTINGS: None} != {**theirs[how], SETTINGS: None}:
-                    differing.setdefault(how, set()).add(name)
-    whole = dict.fromkeys(("json", "text", "no nulls"), ONE_FIELD)
-    assert {how: names - GUESSED for how, names in differing.items()} == {**whole, "no defaults": REQUIRED_TAGS}
+            for form, dump in our_dumps.items():
+                if {**dump, SETTINGS: None} != {**official_dump[form], SETTINGS: None}:
+                    differing.setdefault(form, set()).add(name)
+    expected = dict.fromkeys(("json", "text", "no nulls"), ONE_FIELD)
+    assert {form: names - GUESSED for form, names in differing.items()} == {**expected, "no defaults": REQUIRED_TAGS}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from tinker import types
 
 
-def dumps(kind: type[BaseModel], value: Any) -> dict[str, Any] | None:
+def dump(kind: type[BaseModel], value: Any) -> dict[str, Any] | None:
     """Return the dumps of one value by name; None if the type rejects the value."""
     try:
         model = kind.model_validate(value)
@@ -24,11 +24,11 @@ def dumps(kind: type[BaseModel], value: Any) -> dict[str, Any] | None:
     }
 
 
-given = json.load(sys.stdin)
-kinds = {name: getattr(types, name, None) for name in given}
-found = {
-    name: [dumps(kind, value) for value in given[name]]
+values = json.load(sys.stdin)
+kinds = {name: getattr(types, name, None) for name in values}
+dumps_by_type = {
+    name: [dump(kind, value) for value in values[name]]
     for name, kind in kinds.items()
     if isinstance(kind, type) and issubclass(kind, BaseModel)
 }
-json.dump(found, sys.stdout)
+json.dump(dumps_by_type, sys.stdout)

@@ -26,32 +26,32 @@ def ensure_venv(name: str, lock: Path, *, installer: str = "uv", pip_options: Se
     folder = ROOT / f".venv-{name}"
     python = folder / "bin" / "python"
     stamp = folder / "lock.sha256"
-    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
-    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if python.exists() and stamp.exists() and stamp.read_text() == digest:
         return python
     shutil.rmtree(folder, ignore_errors=True)
-    uv = _uv() if installer == "uv" else None
+    uv = _find_uv() if installer == "uv" else None
     if uv:
         _run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)])
         _run([uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(lock)])
     else:
         _run([sys.executable, "-m", "venv", str(folder)])
         _run([str(python), "-m", "pip", "install", "--quiet", *pip_options, "-r", str(lock)])
-    stamp.write_text(wanted)
+    stamp.write_text(digest)
     return python
 
 
-def official_python(version: str = OFFICIAL_VERSION) -> Path:
+def ensure_official_python(version: str = OFFICIAL_VERSION) -> Path:
     """Return the python of the environment that holds a version of the official SDK."""
     return ensure_venv(f"official-{version}", Path(__file__).with_name(f"requirements-{version}.txt"))
 
 
-def _uv() -> str | None:
+def _find_uv() -> str | None:
     beside = Path(sys.executable).with_name("uv")
     return str(beside) if beside.exists() else shutil.which("uv")
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {completed.returncode}\n{completed.stderr[-3000:]}")

@@ -37,12 +37,12 @@ def run_example(name: str, python: str, url: str, *arguments: object) -> tuple[i
     }
     command = [python, str(EXAMPLES / f"rollouts_{name}.py"), url, *map(str, arguments)]
     start = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIMEOUT_S, check=False)
+    completed = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIMEOUT_S, check=False)
     seconds = time.monotonic() - start
-    if done.returncode:
-        raise SystemExit(f"scale: {' '.join(command)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
+    if completed.returncode:
+        raise SystemExit(f"scale: {' '.join(command)}: exit code {completed.returncode}\n{completed.stderr[-3000:]}")
     # Ray writes its log between the lines of the example.
-    return next(int(line) for line in reversed(done.stdout.splitlines()) if line.isdigit()), seconds
+    return next(int(line) for line in reversed(completed.stdout.splitlines()) if line.isdigit()), seconds
 
 
 def measure_examples() -> list[str]:
@@ -69,7 +69,7 @@ def measure_processes() -> str:
     """Sample in many processes at once against the bench's stub, and return the row of the report."""
     with stub_server() as urls:
         _, seconds = run_example("processes", sys.executable, urls.newest, "spawn", PROCESSES, SAMPLES)
-    return f"| {PROCESSES} processes at a server that answers at once | {SAMPLES:,} | {seconds:.0f} |"
+    return f"| {PROCESSES} processes at a server that responds at once | {SAMPLES:,} | {seconds:.0f} |"
 
 
 def plan_fleet() -> list[str]:

@@ -37,25 +37,27 @@ SPARSE: Json = DATUM | {
 }
 
 
-def forward_backward(model: str, *data: Json, loss_fn: str = "cross_entropy", config: Json | None = None) -> Json:
+def make_forward_backward(
+    model: str, *datums: Json, loss_fn: str = "cross_entropy", config: Json | None = None
+) -> Json:
     """Return a request of forward_backward as a JSON value."""
-    given = {"data": list(data), "loss_fn": loss_fn, "loss_fn_config": config}
-    return {"model_id": model, "forward_backward_input": given}
+    batch = {"data": list(datums), "loss_fn": loss_fn, "loss_fn_config": config}
+    return {"model_id": model, "forward_backward_input": batch}
 
 
-def protobuf_body(request: Json, *, forward_only: bool = False) -> bytes:
+def encode_protobuf(request: Json, *, forward_only: bool = False) -> bytes:
     """Return the message of such a request; what is `newer` in it becomes a field with an unknown number."""
-    known = {name: value for name, value in request.items() if name != "newer"}
+    fields = {name: value for name, value in request.items() if name != "newer"}
     untagged = Converter()
     if forward_only:
-        known["forward_input"] = known.pop("forward_backward_input")
-        encoded = protobuf.encode_request(untagged.structure(known, m.ForwardRequest))
+        fields["forward_input"] = fields.pop("forward_backward_input")
+        encoded = protobuf.encode_request(untagged.structure(fields, m.ForwardRequest))
     else:
-        encoded = protobuf.encode_request(untagged.structure(known, m.ForwardBackwardRequest))
+        encoded = protobuf.encode_request(untagged.structure(fields, m.ForwardBackwardRequest))
     return encoded + UNKNOWN_FIELD if "newer" in request else encoded
 
 
-def zstd(content: bytes) -> bytes:
+def compress_zstd(content: bytes) -> bytes:
     """Return a Zstandard frame of one block that holds the content as it is."""
     head = b"\x28\xb5\x2f\xfd\xa0" + len(content).to_bytes(4, "little")
     return head + (len(content) << 3 | 1).to_bytes(3, "little") + content

@@ -27,7 +27,7 @@ from tinkerwire._wire import protobuf
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.conversion.converter import Converter
 
-ANSWER_CHARACTERS = 240
+MAX_RESPONSE_CHARACTERS = 240
 TEST_TIMEOUT_S = 30
 Headers = Mapping[str, str]
 
@@ -51,17 +51,17 @@ class Probe:
 
     def send(self, method: str, path: str, body: Any = None, headers: Headers | None = None) -> ProbeResponse:
         """Send one request, bytes unchanged and other bodies as JSON, and return the response."""
-        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.base_url}/api/v1/{path}", data=data, method=method)
+        request_content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.base_url}/api/v1/{path}", data=request_content, method=method)
         for name, value in {"content-type": "application/json", **(headers or {})}.items():
             request.add_header(name, value)
         try:
-            with urllib.request.urlopen(request, timeout=TEST_TIMEOUT_S) as answer:
-                status, kind, content = answer.status, answer.headers.get_content_type(), answer.read()
+            with urllib.request.urlopen(request, timeout=TEST_TIMEOUT_S) as response:
+                status, kind, content = response.status, response.headers.get_content_type(), response.read()
         except urllib.error.HTTPError as error:
             status, kind, content = error.code, error.headers.get_content_type(), error.read()
         except TimeoutError:
-            return ProbeResponse(0, f"no answer within {TEST_TIMEOUT_S} s")
+            return ProbeResponse(0, f"no response within {TEST_TIMEOUT_S} s")
         if kind == PROTOBUF:
             return ProbeResponse(status, content, "protobuf ")
         try:
@@ -71,49 +71,49 @@ class Probe:
                 status, content.decode() if kind.startswith("text/") else f"{len(content)} bytes of {kind}"
             )
 
-    def record(self, what: str, method: str, path: str, body: Any = None, headers: Headers | None = None) -> Any:
+    def record(self, label: str, method: str, path: str, body: Any = None, headers: Headers | None = None) -> Any:
         """Send a request, record its response under the name `what`, and return the response."""
-        answer = self.send(method, path, body, headers)
-        self._line(what, f"{method} {path}", answer)
-        return answer.body
+        response = self.send(method, path, body, headers)
+        self._line(label, f"{method} {path}", response)
+        return response.body
 
     def record_result(
-        self, what: str, path: str, body: Any, headers: Headers | None = None, accept: str = "application/json"
+        self, label: str, path: str, body: Any, headers: Headers | None = None, accept: str = "application/json"
     ) -> Any:
         """Record a request like `record`, or the result if the response is a future, requested as `accept`."""
-        answer = self.send("POST", path, body, headers)
-        if answer.status != 200:
-            self._line(what, f"POST {path}", answer)
-            return answer.body
-        poll = {"request_id": answer.body["request_id"]}
-        answer = self.send("POST", "retrieve_future", poll, {"accept": accept})
-        if answer.form:
+        response = self.send("POST", path, body, headers)
+        if response.status != 200:
+            self._line(label, f"POST {path}", response)
+            return response.body
+        poll = {"request_id": response.body["request_id"]}
+        response = self.send("POST", "retrieve_future", poll, {"accept": accept})
+        if response.form:
             decode = protobuf.decode_sample if path == "asample" else protobuf.decode_output
-            answer = attrs.evolve(answer, body=_plain(decode(answer.body)))
-        self._line(what, f"POST {path}, retrieve_future", answer)
-        return answer.body
+            response = attrs.evolve(response, body=_convert_to_json(decode(response.body)))
+        self._line(label, f"POST {path}, retrieve_future", response)
+        return response.body
 
-    def _line(self, what: str, request: str, answer: ProbeResponse) -> None:
-        text = re.sub(r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID", json.dumps(answer.body))
+    def _line(self, label: str, request: str, response: ProbeResponse) -> None:
+        text = re.sub(r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID", json.dumps(response.body))
         text = re.sub(r'"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?"', r'"TIME\1"', text)
         text = re.sub(r'"seed": \d{4,}', '"seed": SEED', text)
         text = text.replace("|", "/").replace("`", "'")
-        text = text if len(text) <= ANSWER_CHARACTERS else text[:ANSWER_CHARACTERS] + "..."
+        text = text if len(text) <= MAX_RESPONSE_CHARACTERS else text[:MAX_RESPONSE_CHARACTERS] + "..."
         request = re.sub(r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID", request)
-        self.lines.append((what, request, f"{answer.status or chr(0x2013)} {answer.form}`{text}`"))
+        self.lines.append((label, request, f"{response.status or chr(0x2013)} {response.form}`{text}`"))
 
     def render_table(self) -> str:
         """Return the Markdown table of the records."""
-        rows = "".join(f"| {what} | {request} | {answer} |\n" for what, request, answer in self.lines)
+        rows = "".join(f"| {label} | {request} | {response} |\n" for label, request, response in self.lines)
         return f"| what | request | status and answer |\n|---|---|---|\n{rows}"
 
 
-def _plain(result: Any) -> Any:
+def _convert_to_json(result: Any) -> Any:
     """Return a decoded protobuf result in its JSON form, with fields in a fixed order."""
-    plain = json.loads(Converter().encode(result))
-    if "loss_fn_outputs" in plain:
-        plain["loss_fn_outputs"] = [dict(sorted(output.items())) for output in plain["loss_fn_outputs"]]
-    return plain
+    converted = json.loads(Converter().encode(result))
+    if "loss_fn_outputs" in converted:
+        converted["loss_fn_outputs"] = [dict(sorted(output.items())) for output in converted["loss_fn_outputs"]]
+    return converted
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ Record = dict[str, Any]
 
 
 @contextlib.contextmanager
-def recorded(target: str) -> Iterator[tuple[str, list[Record]]]:
+def record_requests(target: str) -> Iterator[tuple[str, list[Record]]]:
     """Run the proxy in front of `target`; yield its base URL and the growing list of records."""
     records: list[Record] = []
     address = urlsplit(target).netloc
@@ -26,7 +26,7 @@ def recorded(target: str) -> Iterator[tuple[str, list[Record]]]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
-        wbufsize = -1  # head and body of an answer in one piece
+        wbufsize = -1  # head and body of a response in one piece
 
         def forward_request(self) -> None:
             """Forward the request, record it with its response, and return the response."""
@@ -36,16 +36,16 @@ def recorded(target: str) -> Iterator[tuple[str, list[Record]]]:
                 "method": self.command,
                 "path": self.path,
                 "headers": dict(self.headers),
-                "body": _readable(body),
+                "body": _read_content(body),
             }
             records.append(record)
-            passed = {name: value for name, value in self.headers.items() if name.lower() not in OWN_HEADERS}
-            # A connection for each request: the server may close one that it has just answered 500 on.
+            passed_headers = {name: value for name, value in self.headers.items() if name.lower() not in OWN_HEADERS}
+            # A connection for each request: the server may close one after a response of 500.
             server = http.client.HTTPConnection(address)
             try:
-                server.request(self.command, self.path, body or None, passed | {"Connection": "close"})
-                answer = server.getresponse()
-                status, headers, content = answer.status, dict(answer.headers), answer.read()
+                server.request(self.command, self.path, body or None, passed_headers | {"Connection": "close"})
+                response = server.getresponse()
+                status, headers, content = response.status, dict(response.headers), response.read()
             except (OSError, http.client.HTTPException) as error:
                 status, headers, content = 502, {}, json.dumps({"recorder": repr(error)}).encode()
             finally:
@@ -54,7 +54,7 @@ def recorded(target: str) -> Iterator[tuple[str, list[Record]]]:
                 status=status,
                 seconds=round(time.time() - record["start"], 3),
                 answer_headers=headers,
-                answer=_readable(content),
+                answer=_read_content(content),
             )
             self.send_response(status)
             for name, value in headers.items():
@@ -86,7 +86,7 @@ class _Server(ThreadingHTTPServer):
         """Ignore connections that clients drop."""
 
 
-def _readable(content: bytes) -> Any:
+def _read_content(content: bytes) -> Any:
     """Return JSON as it is, other text as text, and of bytes the length."""
     try:
         return json.loads(content) if content else None

@@ -18,49 +18,49 @@ import sys
 from typing import Any
 
 from tests.rigs.official.report import DOCS, write_section
-from tests.rigs.official.venv import ROOT, official_python
-from tests.rigs.third_party.recorder import Record, recorded
+from tests.rigs.official.venv import ROOT, ensure_official_python
+from tests.rigs.third_party.recorder import Record, record_requests
 from tests.rigs.third_party.server import BUILD, ThirdPartyServer
 from tests.rigs.third_party.skyrl import SKYRL
 from tests.rigs.third_party.skyrl_tx import SKYRL_TX
 
-OURS, THEIRS = "tinkerwire", "tinker"
-CLIENTS = (THEIRS, OURS)
+OUR_CLIENT, OFFICIAL_CLIENT = "tinkerwire", "tinker"
+CLIENTS = (OFFICIAL_CLIENT, OUR_CLIENT)
 SERVERS = {peer.name: peer for peer in (SKYRL_TX, SKYRL)}
-ANSWER_CHARACTERS = 220
+MAX_RESPONSE_CHARACTERS = 220
 Steps = list[dict[str, Any]]
 
 
 def run_flow(peer: ThirdPartyServer, client: str, timeout_s: float) -> Steps:
     """Run the flow with one client against a new server; return the steps with the server's rejections."""
-    python = str(official_python(peer.official)) if client == THEIRS else sys.executable
+    python = str(ensure_official_python(peer.official)) if client == OFFICIAL_CLIENT else sys.executable
     command = [python, "-m", "tests.rigs.official.flow", "--client", client, "--timeout", str(timeout_s)]
-    with peer.running() as server, recorded(server) as (url, wire):
-        done = subprocess.run([*command, "--base-url", url], cwd=ROOT, capture_output=True, text=True, check=False)
-        steps: Steps = [json.loads(line) for line in done.stdout.splitlines()]
+    with peer.running() as server, record_requests(server) as (url, wire):
+        completed = subprocess.run([*command, "--base-url", url], cwd=ROOT, capture_output=True, text=True, check=False)
+        steps: Steps = [json.loads(line) for line in completed.stdout.splitlines()]
         if not steps:
-            raise SystemExit(f"flow with {client}: exit code {done.returncode}\n{done.stderr[-3000:]}")
+            raise SystemExit(f"flow with {client}: exit code {completed.returncode}\n{completed.stderr[-3000:]}")
     for step in steps:
-        step["refusals"] = _rejections(step, wire)
+        step["refusals"] = _list_rejections(step, wire)
     BUILD.mkdir(parents=True, exist_ok=True)
     (BUILD / f"{peer.name}-{client}-steps.json").write_text(json.dumps(steps, indent=1))
     (BUILD / f"{peer.name}-{client}-wire.jsonl").write_text("".join(json.dumps(record) + "\n" for record in wire))
     return steps
 
 
-def _rejections(step: dict[str, Any], wire: list[Record]) -> list[str]:
+def _list_rejections(step: dict[str, Any], wire: list[Record]) -> list[str]:
     """Return the requests that the server rejected during the step, each once."""
     end = step["start"] + step["seconds"]
-    found = [
+    lines = [
         f"{record['method']} {record['path'].removeprefix('/api/v1/')}: {record['status']} "
         f"{json.dumps(record['answer'])}"
         for record in wire
         if step["start"] <= record["start"] <= end and record.get("status", 0) >= 400
     ]
-    return list(dict.fromkeys(_without_ids(line) for line in found))
+    return list(dict.fromkeys(_remove_ids(line) for line in lines))
 
 
-def _without_ids(text: str) -> str:
+def _remove_ids(text: str) -> str:
     """Replace values that differ between runs, so that the table stays the same."""
     for pattern, name in (
         (r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID"),
@@ -70,51 +70,51 @@ def _without_ids(text: str) -> str:
         (r"(?<=['\" ])/[^ '\"]*/(?=checkpoints/)", ""),
     ):
         text = re.sub(pattern, name, text)
-    return text if len(text) <= ANSWER_CHARACTERS else text[:ANSWER_CHARACTERS] + "..."
+    return text if len(text) <= MAX_RESPONSE_CHARACTERS else text[:MAX_RESPONSE_CHARACTERS] + "..."
 
 
 def render_table(peer: ThirdPartyServer, walks: dict[str, Steps]) -> str:
     """Return the Markdown section: one line per step, one column per client, and the server's response."""
     clients = [client for client in CLIENTS if client in walks]
-    titles = {THEIRS: f"official SDK {peer.official}", OURS: "tinkerwire"}
+    titles = {OFFICIAL_CLIENT: f"official SDK {peer.official}", OUR_CLIENT: "tinkerwire"}
     lines = [
         f"## {peer.title}",
         "",
         "Made by `make test-third-party`: the same steps (tests/rigs/official/steps_*.py) through each client. "
-        "`works`: done and checked; `wrong`: answered, but the check of the answer failed; `error`: an exception; "
-        "`blocked`: the step needs something that was not to be had; `timeout`: no end; `skipped`: "
-        "the client does not have it.",
+        "`works`: done and checked; `wrong`: the check of the response failed; `error`: an exception; "
+        "`blocked`: a step that it needs had failed; `timeout`: no end; `skipped`: "
+        "the client lacks the step.",
         "",
-        f"| step | {' | '.join(titles[client] for client in clients)} | what was found |",
+        f"| step | {' | '.join(titles[client] for client in clients)} | finding |",
         f"|---|{'---|' * len(clients)}---|",
     ]
     for steps in zip(*(walks[client] for client in clients), strict=True):
         outcomes = " | ".join(step["outcome"] for step in steps)
-        lines.append(f"| {steps[0]['step']} | {outcomes} | {_finding(list(steps))} |")
-    counts = [f"{_working(walks[client])} with {titles[client]}" for client in clients]
+        lines.append(f"| {steps[0]['step']} | {outcomes} | {_render_finding(list(steps))} |")
+    counts = [f"{_count_working(walks[client])} with {titles[client]}" for client in clients]
     lines += ["", f"Of {len(walks[clients[0]])} steps there work: {', '.join(counts)}."]
     return "\n".join(lines) + "\n"
 
 
-def _working(steps: Steps) -> int:
+def _count_working(steps: Steps) -> int:
     return sum(step["outcome"] == "works" for step in steps)
 
 
-def _finding(steps: Steps) -> str:
+def _render_finding(steps: Steps) -> str:
     """Return the server's rejection, or the finding of a failed check."""
     refusals = list(dict.fromkeys(line for step in steps for line in step["refusals"]))
     if not refusals:
         failed = [step for step in steps if not step["ok"]]
-        refusals = list(dict.fromkeys(_without_ids(step["detail"]) for step in failed))
+        refusals = list(dict.fromkeys(_remove_ids(step["detail"]) for step in failed))
     return "<br>".join(f"`{line.replace('|', '/').replace('`', chr(39))}`" for line in refusals[:3])
 
 
 def find_losses(walks: dict[str, Steps]) -> list[str]:
     """Return one line for every step where tinkerwire falls behind the official client."""
     return [
-        f"{ours['step']}: {ours['outcome']}: {ours['detail']}"
-        for theirs, ours in zip(walks[THEIRS], walks[OURS], strict=True)
-        if theirs["outcome"] == "works" and not ours["ok"]
+        f"{our_step['step']}: {our_step['outcome']}: {our_step['detail']}"
+        for official_step, our_step in zip(walks[OFFICIAL_CLIENT], walks[OUR_CLIENT], strict=True)
+        if official_step["outcome"] == "works" and not our_step["ok"]
     ]
 
 
@@ -128,7 +128,7 @@ def measure(peer: ThirdPartyServer, clients: list[str], timeout_s: float) -> int
     write_section(DOCS / "compatibility.md", peer.title, text, title="Compatibility")
     behind = find_losses(walks)
     sys.stdout.write("".join(f"FAILED {peer.title}: {line}\n" for line in behind))
-    sys.stdout.write(f"{peer.title}: {_working(walks[OURS])} passed, {len(behind)} failed\n")
+    sys.stdout.write(f"{peer.title}: {_count_working(walks[OUR_CLIENT])} passed, {len(behind)} failed\n")
     return len(behind)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.rigs.official.process import ServerProcess, free_port
+from tests.rigs.official.process import ServerProcess, find_free_port
 from tests.rigs.official.venv import ROOT, ensure_venv
 
 BASE_MODEL = "tiny-qwen3"  # relative to the server's working folder
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 BACKEND = '{"max_lora_adapters": 16, "max_lora_rank": 8, "train_micro_batch_size": 8, "sample_max_num_sequences": 8}'
 
 
-def _as_installed(python: Path) -> None:
+def _leave_as_installed(python: Path) -> None:
     """Change nothing."""
 
 
@@ -45,7 +45,7 @@ class ThirdPartyServer:
     official: str
     is_protobuf: bool
     pip_options: tuple[str, ...] = ()
-    prepare: Callable[[Path], None] = _as_installed
+    prepare: Callable[[Path], None] = _leave_as_installed
 
     @property
     def title(self) -> str:
@@ -61,11 +61,11 @@ class ThirdPartyServer:
         uv = python.with_name("uv")
         shutil.copyfile(HERE / "uv_stand_in.sh", uv)
         uv.chmod(0o755)
-        model = _tiny_model(python, BUILD / self.name / BASE_MODEL)
+        model = _ensure_tiny_model(python, BUILD / self.name / BASE_MODEL)
         with tempfile.TemporaryDirectory(prefix="tinkerwire-peer-") as name:
             folder = Path(name)
             (folder / BASE_MODEL).symlink_to(model)
-            port = free_port()
+            port = find_free_port()
             command = [
                 *(str(uv), "run", "--extra", "tinker", "-m", self.module),
                 *("--host", "127.0.0.1", "--port", str(port), "--base-model", BASE_MODEL),
@@ -80,7 +80,7 @@ class ThirdPartyServer:
             env.pop("PYTHONPATH", None)  # ours is of no use there
             url = f"http://127.0.0.1:{port}"
             with ServerProcess(command, log=BUILD / f"{self.name}.log", env=env, cwd=folder) as server:
-                server.wait_until("healthy", lambda: _healthy(url), timeout_s=120)
+                server.wait_until("healthy", lambda: _is_healthy(url), timeout_s=120)
                 server.wait_until(
                     "ready with its engine",
                     lambda: "Starting background engine..." in server.output(),
@@ -89,16 +89,16 @@ class ThirdPartyServer:
                 yield url
 
 
-def _tiny_model(python: Path, folder: Path) -> Path:
+def _ensure_tiny_model(python: Path, folder: Path) -> Path:
     """Return the folder of the tiny model; the server's own libraries create it the first time."""
     if not (folder / "config.json").exists():
         subprocess.run([str(python), str(HERE / "tiny_model.py"), str(folder)], check=True, capture_output=True)
     return folder
 
 
-def _healthy(url: str) -> bool:
+def _is_healthy(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/api/v1/healthz", timeout=5) as answer:
-            return bool(answer.status == 200)
+        with urllib.request.urlopen(f"{url}/api/v1/healthz", timeout=5) as response:
+            return bool(response.status == 200)
     except OSError:
         return False
