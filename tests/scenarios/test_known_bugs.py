@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.proofs import NAMED, named, rows, unproven
+from support.proofs import TEST_NAME, find_unproven, list_named_tests, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = (4, 5)
@@ -27,26 +27,26 @@ def functions_of(file: Path) -> set[str]:
 
 def test_every_row_is_complete() -> None:
     """A row has a bug, an origin, a behaviour and a test; no bug is listed twice."""
-    bugs = rows()
+    bugs = read_rows()
     assert bugs
     for row in bugs:
         assert len(row) in COLUMNS, row
         assert all(row), row
-        assert NAMED.search(row[-1]), row
+        assert TEST_NAME.search(row[-1]), row
     names = [row[0] for row in bugs]
     assert len(set(names)) == len(names)
 
 
 def test_quirks_name_the_modules_that_handle_them() -> None:
     """Each quirk names modules of the client that exist; the last row stands for all quirks."""
-    handlers = [HANDLERS.findall(row[-2]) for row in rows() if len(row) == max(COLUMNS)]
+    handlers = [HANDLERS.findall(row[-2]) for row in read_rows() if len(row) == max(COLUMNS)]
     assert len(handlers) > 10
     assert all(handlers[:-1])
     missing = [path for paths in handlers for path in paths if not (ROOT / "overlay" / "tinkerwire" / path).is_file()]
     assert missing == []
 
 
-@pytest.mark.parametrize(("file", "name"), named())
+@pytest.mark.parametrize(("file", "name"), list_named_tests())
 def test_every_named_test_runs(file: str, name: str, request: pytest.FixtureRequest) -> None:
     """Pytest collects each named test, and no mark skips it or lets it fail.
 
@@ -69,4 +69,4 @@ def test_unproven_rows_are_listed() -> None:
     """A test that was skipped or did not run counts as unproven."""
     outcomes = {"tests/a.py::test_a[1]": "passed", "tests/a.py::test_a[2]": "skipped", "tests/a.py::test_b": "skipped"}
     proofs = [("tests/a.py", "test_a"), ("tests/a.py", "test_b"), ("tests/a.py", "test_c")]
-    assert unproven(proofs, outcomes) == ["tests/a.py::test_b", "tests/a.py::test_c"]
+    assert find_unproven(proofs, outcomes) == ["tests/a.py::test_b", "tests/a.py::test_c"]

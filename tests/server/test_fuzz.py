@@ -30,15 +30,15 @@ JUNK = st.recursive(
 WORDS = st.sampled_from(["tinkerwire/byte-nano", "a", "", "0001", "../x", "tinker://a/weights/b"])
 
 
-KNOWN: dict[str, Any] = {}
+EXISTING_IDS: dict[str, Any] = {}
 """Ids that the server really has, so that fuzzing reaches beyond the door."""
 
 
 def _valid(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:
     """Generate values that fit a schema: mostly small, with real ids for known names."""
     schema = resolve_reference(DOCUMENT, schema)
-    if name in KNOWN:
-        return st.just(KNOWN[name]) if name != "path" else WORDS | st.just(KNOWN[name])
+    if name in EXISTING_IDS:
+        return st.just(EXISTING_IDS[name]) if name != "path" else WORDS | st.just(EXISTING_IDS[name])
     if "const" in schema:
         return st.just(schema["const"])
     if "enum" in schema:
@@ -91,17 +91,17 @@ def server() -> Iterator[EmbeddedServer]:
     """Start a server with a session, a model, a sampler and a checkpoint."""
     with EmbeddedServer(long_poll_s=2.0, seed=1) as server:
         session = _post(server, "create_session", {"tags": [], "user_metadata": None, "sdk_version": "1"})
-        KNOWN.update(session_id=session["session_id"])
+        EXISTING_IDS.update(session_id=session["session_id"])
         model = {"model_seq_id": 10**6, "base_model": "tinkerwire/byte-nano", "lora_config": {"rank": 1}}
-        KNOWN["model_id"] = _post(server, "create_model", {**KNOWN, **model})["model_id"]
-        saved = _post(server, "save_weights", {"model_id": KNOWN["model_id"], "path": "fuzz"})
+        EXISTING_IDS["model_id"] = _post(server, "create_model", {**EXISTING_IDS, **model})["model_id"]
+        saved = _post(server, "save_weights", {"model_id": EXISTING_IDS["model_id"], "path": "fuzz"})
         sampler = {"sampling_session_seq_id": 10**6, "base_model": "tinkerwire/byte-nano"}
-        opened = _post(server, "create_sampling_session", {"session_id": KNOWN["session_id"], **sampler})
-        KNOWN.update(
+        opened = _post(server, "create_sampling_session", {"session_id": EXISTING_IDS["session_id"], **sampler})
+        EXISTING_IDS.update(
             {
                 "request_id": saved["request_id"],
                 "sampling_session_id": opened["sampling_session_id"],
-                "path": f"tinker://{KNOWN['model_id']}/weights/fuzz",
+                "path": f"tinker://{EXISTING_IDS['model_id']}/weights/fuzz",
                 # Long samples and large models would make this slow without finding more.
                 "max_tokens": 2,
                 "num_samples": 1,
@@ -118,12 +118,12 @@ def _post(server: EmbeddedServer, path: str, body: Any) -> Any:
 
 def _check(server: EmbeddedServer, request: WireRequest, caplog: pytest.LogCaptureFixture) -> None:
     caplog.clear()
-    answer = asyncio.run(server.handle(request))
-    assert answer.status < 500, answer.content
-    if answer.status in (400, 404, 409, 410, 415, 422):
-        assert orjson.loads(answer.content)["detail"]
-    if answer.status == 200 and b'"request_id"' in answer.content:
-        poll = {"request_id": orjson.loads(answer.content)["request_id"]}
+    response = asyncio.run(server.handle(request))
+    assert response.status < 500, response.content
+    if response.status in (400, 404, 409, 410, 415, 422):
+        assert orjson.loads(response.content)["detail"]
+    if response.status == 200 and b'"request_id"' in response.content:
+        poll = {"request_id": orjson.loads(response.content)["request_id"]}
         result = _post(server, "retrieve_future", poll)
         assert result.get("category") in (None, "user"), result
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -144,7 +144,7 @@ def test_mutated_body_causes_no_server_error(
     if spoil:
         body = _mutate(body, data)
     row = OPERATIONS[operation]
-    ids = {"training_run_id": KNOWN["model_id"], "checkpoint_id": "weights/fuzz"}
+    ids = {"training_run_id": EXISTING_IDS["model_id"], "checkpoint_id": "weights/fuzz"}
     request = WireRequest(method=row.method, path=row.path.format(**ids), headers={}, content=orjson.dumps(body))
     _check(server, request, caplog)
 
@@ -157,9 +157,9 @@ def test_arbitrary_path_or_query_causes_no_server_error(
     """The test sends arbitrary ids and query parameters to every path without a body."""
     row = OPERATIONS[data.draw(st.sampled_from(sorted(SERVED.keys() - set(FUZZED))))]
     text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
-    known = st.just(KNOWN["model_id"]) | WORDS | text
+    path_ids = st.just(EXISTING_IDS["model_id"]) | WORDS | text
     names = ("session_id", "sampler_id", "training_run_id", "checkpoint_id", "model_id")
-    ids = {name: data.draw(known) for name in names}
+    ids = {name: data.draw(path_ids) for name in names}
     query = data.draw(st.lists(st.tuples(st.sampled_from(["limit", "offset", "access_scope", "x"]), text), max_size=3))
     request = WireRequest(method=row.method, path=row.path.format(**ids), query=tuple(query), headers={}, content=b"{}")
     _check(server, request, caplog)

@@ -62,11 +62,11 @@ def without(name: str) -> bytes:
 
 FAR = 4102444800
 LIVING, ENDED = token(exp=FAR, iat=1), token(exp=1)
-WHOLE = stored()
+VALID_FILE = stored()
 AUTH_CASES: dict[str, AuthCase] = {
     "no file": AuthCase(None),
-    "whole": AuthCase(WHOLE, "tml-stored"),
-    "open to others": AuthCase(WHOLE, "tml-stored", mode=0o644),
+    "whole": AuthCase(VALID_FILE, "tml-stored"),
+    "open to others": AuthCase(VALID_FILE, "tml-stored", mode=0o644),
     "more than is known": AuthCase(stored(more=1), "tml-stored"),
     "generated": AuthCase(stored(type="generated", details=DETAILS), "tml-stored"),
     "generated without details": AuthCase(stored(type="generated")),
@@ -93,7 +93,7 @@ AUTH_CASES: dict[str, AuthCase] = {
     "no JSON": AuthCase(b"{"),
     "TOML": AuthCase(b'default = "a"\n'),
     "no text": AuthCase(b"\xff\xfe{}"),
-    "a byte order mark": AuthCase(b"\xef\xbb\xbf" + WHOLE),
+    "a byte order mark": AuthCase(b"\xef\xbb\xbf" + VALID_FILE),
     "a list": AuthCase(b"[]"),
     "null": AuthCase(b"null"),
     "an empty object": AuthCase(b"{}"),
@@ -114,10 +114,10 @@ AUTH_CASES: dict[str, AuthCase] = {
     "another record is broken": AuthCase(json.dumps({"default": "a", "keys": {"a": MANUAL, "b": {}}}).encode()),
     "deep": AuthCase(b"[" * 100_000),
     "variable": AuthCase(None, "tml-v", {"TINKER_API_KEY": "tml-v"}),
-    "variable before the file": AuthCase(WHOLE, "tml-v", {"TINKER_API_KEY": "tml-v"}),
-    "empty variable": AuthCase(WHOLE, "tml-stored", {"TINKER_API_KEY": ""}),
-    "variable of another form": AuthCase(WHOLE, None, {"TINKER_API_KEY": "sk-1"}),
-    "blank variable": AuthCase(WHOLE, None, {"TINKER_API_KEY": " "}),
+    "variable before the file": AuthCase(VALID_FILE, "tml-v", {"TINKER_API_KEY": "tml-v"}),
+    "empty variable": AuthCase(VALID_FILE, "tml-stored", {"TINKER_API_KEY": ""}),
+    "variable of another form": AuthCase(VALID_FILE, None, {"TINKER_API_KEY": "sk-1"}),
+    "blank variable": AuthCase(VALID_FILE, None, {"TINKER_API_KEY": " "}),
     "variable with a line end": AuthCase(None, "tml-v\n", {"TINKER_API_KEY": "tml-v\n"}),
     "token variable": AuthCase(None, LIVING, {"TINKER_API_KEY": LIVING}),
     "invalid token variable": AuthCase(None, None, {"TINKER_API_KEY": "eyJ"}),
@@ -125,7 +125,7 @@ AUTH_CASES: dict[str, AuthCase] = {
         None, None, {"TINKER_API_KEY": "eyJ", "TINKER_CREDENTIAL_CMD": "echo"}
     ),
     "command": AuthCase(None, None, {"TINKER_CREDENTIAL_CMD": "false"}, has=True),
-    "command and a file": AuthCase(WHOLE, "tml-stored", {"TINKER_CREDENTIAL_CMD": "false"}),
+    "command and a file": AuthCase(VALID_FILE, "tml-stored", {"TINKER_CREDENTIAL_CMD": "false"}),
     "command and a broken file": AuthCase(b"{", None, {"TINKER_CREDENTIAL_CMD": "false"}, has=True),
     "command and a variable of another form": AuthCase(
         None, None, {"TINKER_CREDENTIAL_CMD": "false", "TINKER_API_KEY": "sk-1"}, has=True

@@ -22,11 +22,11 @@ def schemas_at(version: str, **schemas: Any) -> dict[str, Any]:
     return projected
 
 
-def ref(name: str, **more: Any) -> dict[str, Any]:
+def ref(name: str, **keywords: Any) -> dict[str, Any]:
     """Return a reference to a schema."""
-    return {"$ref": f"#/components/schemas/{name}", **more}
+    return {"$ref": f"#/components/schemas/{name}", **keywords}
 
 
-def operation(**more: Any) -> dict[str, Any]:
+def operation(**parts: Any) -> dict[str, Any]:
     """Return an operation with a response."""
-    return {"responses": {"200": {"description": "Done."}}, **more}
+    return {"responses": {"200": {"description": "Done."}}, **parts}

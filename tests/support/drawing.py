@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 def examples(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
     """Return values that hypothesis draws, the same in every run; fewer if the strategy has fewer."""
-    found: list[Any] = []
+    values: list[Any] = []
 
     @settings(
         max_examples=number,
@@ -20,7 +20,7 @@ def examples(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
     )
     @given(strategy)
     def collect(value: Any) -> None:
-        found.append(value)
+        values.append(value)
 
     collect()
-    return found
+    return values

@@ -33,11 +33,11 @@ class ServerProcess:
         process = self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        if found is None:
+        match = re.search(r"http://\S+", line)
+        if match is None:
             self.stop()
             raise RuntimeError(f"the embedded server did not start: {line!r}")
-        self.url = found[0]
+        self.url = match[0]
 
     def kill(self) -> None:
         """End the server without notice."""

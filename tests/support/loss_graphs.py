@@ -16,7 +16,9 @@ def ref(name: str) -> dict[str, str]:
     return {"ref": name}
 
 
-def body(*steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs", 1),), **more: Any) -> dict[str, Any]:
+def body(
+    *steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs", 1),), **fields: Any
+) -> dict[str, Any]:
     """Return a request whose last node is the loss."""
     places = [node("placeholder", name, name) for name, _ in inputs]
     last = steps[-1]["name"] if steps else "logprobs"
@@ -27,5 +29,5 @@ def body(*steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs
         "name": "mine",
         "inputs": [{"name": name, "rank": rank} for name, rank in inputs],
         "graph": {"format": 1, "nodes": [*places, *steps, output]},
-        **more,
+        **fields,
     }

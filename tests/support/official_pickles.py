@@ -17,7 +17,7 @@ from tinker import types
 def topk(name: str) -> Any:
     """Return two matrices with the two most likely tokens at one position."""
     module = __import__(f"tinker.types.{name}", fromlist=["x"])
-    (cls,) = (getattr(module, each) for each in module.__all__)
+    (cls,) = (getattr(module, exported) for exported in module.__all__)
     return cls(token_ids=np.array([[7, 8]], np.int32), logprobs=np.array([[-0.5, -1.5]], np.float32))
 
 
@@ -67,9 +67,9 @@ def models() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    found = {
+    pickles = {
         protocol: base64.b64encode(zlib.compress(pickle.dumps(models(), protocol), 9)).decode()
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
     }
-    json.dump({"version": tinker.__version__, "pickles": found}, sys.stdout)
+    json.dump({"version": tinker.__version__, "pickles": pickles}, sys.stdout)
     print()  # noqa: T201

@@ -11,7 +11,7 @@ from support.clients import ADAM, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 
 NOT_READY = ScriptedResponse(status=408)
-DONE = ScriptedResponse({"metrics": {"x:mean": 1.0}})
+OPTIM_STEP_RESULT = ScriptedResponse({"metrics": {"x:mean": 1.0}})
 
 
 def step_metrics(

@@ -39,20 +39,20 @@ def tunnel(address: tuple[str, int]) -> Iterator[Tunnel]:
         with suppress(OSError), client:
             head = b""
             while b"\r\n\r\n" not in head:
-                data = client.recv(4096)
-                if not data:
+                content = client.recv(4096)
+                if not content:
                     return
-                head += data
+                head += content
             proxy.requests.append(head.decode())
             if proxy.refusal or not head.startswith(b"CONNECT "):
                 client.sendall(proxy.refusal or b"HTTP/1.1 405 Only CONNECT\r\ncontent-length: 0\r\n\r\n")
                 return
             with socket.create_connection(address) as server:
                 client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
-                back = threading.Thread(target=copy, args=(server, client), daemon=True)
-                back.start()
+                copier = threading.Thread(target=copy, args=(server, client), daemon=True)
+                copier.start()
                 copy(client, server)
-                back.join()
+                copier.join()
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
@@ -67,8 +67,8 @@ def tunnel(address: tuple[str, int]) -> Iterator[Tunnel]:
 def copy(source: socket.socket, sink: socket.socket) -> None:
     """Copy bytes from one socket to the other until the end."""
     try:
-        while data := source.recv(65536):
-            sink.sendall(data)
+        while content := source.recv(65536):
+            sink.sendall(content)
         sink.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # either side is gone

@@ -16,17 +16,17 @@ OLDEST, NEWEST = "0.3.0", "0.16.1"
 
 
 @cache
-def plain(version: str) -> dict[str, Any]:
+def project_contract(version: str) -> dict[str, Any]:
     return project(CONTRACT, version)
 
 
 def schema_of(name: str, version: str = NEWEST) -> dict[str, Any]:
-    found: dict[str, Any] = plain(version)["components"]["schemas"][name]
-    return found
+    schema: dict[str, Any] = project_contract(version)["components"]["schemas"][name]
+    return schema
 
 
-def fits(name: str, body: Any, version: str = NEWEST) -> bool:
-    root = {"$ref": f"#/components/schemas/{name}", "components": plain(version)["components"]}
+def is_valid_body(name: str, body: Any, version: str = NEWEST) -> bool:
+    root = {"$ref": f"#/components/schemas/{name}", "components": project_contract(version)["components"]}
     return bool(Draft202012Validator(root).is_valid(body))
 
 

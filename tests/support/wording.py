@@ -28,14 +28,14 @@ WORDS = {re.compile(pattern, re.IGNORECASE): advice for pattern, advice in PATTE
 
 def find_wording(path: Path) -> list[str]:
     """Return a line for each place of a file that one of the patterns matches."""
-    found = []
+    findings = []
     for line, text, is_opening in _texts(path):
         if is_opening and HEADLESS.match(text) and not text.endswith("?"):
-            found.append(f"{path}:{line}: {text[:80]!r} has no main clause; begin with a verb or a noun")
+            findings.append(f"{path}:{line}: {text[:80]!r} has no main clause; begin with a verb or a noun")
         for pattern, advice in WORDS.items():
             if match := pattern.search(text):
-                found.append(f"{path}:{line}: {match[0]!r}: {advice}")
-    return found
+                findings.append(f"{path}:{line}: {match[0]!r}: {advice}")
+    return findings
 
 
 def _texts(path: Path) -> Iterator[tuple[int, str, bool]]:

@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
-from support.optim_steps import DONE, expired_step_error
+from support.optim_steps import OPTIM_STEP_RESULT, expired_step_error
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection import throttled_log
 from tinkerwire._futures import operation_record
@@ -62,7 +62,7 @@ def test_server_errors_are_raised_after_max_elapsed(server: ScriptedServer) -> N
 def test_not_ready_response_restarts_max_elapsed(server: ScriptedServer) -> None:
     """A "not ready" response between two errors restarts the time of max_elapsed."""
     broken, not_ready = ScriptedResponse(status=500), ScriptedResponse(status=408, delay_s=0.3)
-    server.on_poll("OptimStep", in_order(broken, not_ready, broken, not_ready, broken, DONE))
+    server.on_poll("OptimStep", in_order(broken, not_ready, broken, not_ready, broken, OPTIM_STEP_RESULT))
     with open_client(server.url, retry=attrs.evolve(FAST, max_elapsed=0.25)) as client:
         assert client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S).metrics == {
             "x:mean": 1.0
@@ -84,7 +84,7 @@ def test_long_wait_is_logged_repeatedly(
     paused = ScriptedResponse(
         {"queue_state": "paused_rate_limit", "queue_state_reason": "too many clients"}, status=408
     )
-    server.on_poll("OptimStep", in_order(paused, ScriptedResponse(DONE.body, gate=gate)))
+    server.on_poll("OptimStep", in_order(paused, ScriptedResponse(OPTIM_STEP_RESULT.body, gate=gate)))
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         future = training.optim_step(ADAM)
         server.wait_for(lambda: len(server.polls("OptimStep")) == 2, "the queue state, and another poll")

@@ -6,7 +6,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, open_client
-from support.optim_steps import DONE, NOT_READY, step_metrics
+from support.optim_steps import NOT_READY, OPTIM_STEP_RESULT, step_metrics
 from support.scripted import ScriptedResponse, ScriptedServer
 from tinkerwire._polling import poller
 
@@ -44,12 +44,14 @@ def test_held_poll_is_repeated_without_a_pause(
     monkeypatch.setattr(poller, "MIN_HELD_S", 0.05)
     monkeypatch.setattr(poller, "FIRST_PAUSE_S", 300.0)
     held = ScriptedResponse(status=408, delay_s=0.06)
-    assert step_metrics(server, training, held, held, held, DONE) == {"x:mean": 1.0}
+    assert step_metrics(server, training, held, held, held, OPTIM_STEP_RESULT) == {"x:mean": 1.0}
 
 
 def test_retry_after_of_a_429_sets_the_pause(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The client waits for the Retry-After of a 429 before the next poll."""
-    step_metrics(server, training, ScriptedResponse({}, status=429, headers={"retry-after-ms": "300"}), DONE)
+    step_metrics(
+        server, training, ScriptedResponse({}, status=429, headers={"retry-after-ms": "300"}), OPTIM_STEP_RESULT
+    )
     first, second = server.polls("OptimStep")
     assert second.time - first.time >= 0.3
 

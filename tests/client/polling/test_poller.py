@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, datum, open_client
-from support.optim_steps import DONE, NOT_READY, step_error, step_metrics
+from support.optim_steps import NOT_READY, OPTIM_STEP_RESULT, step_error, step_metrics
 from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire_base.call import PROTOBUF
 
@@ -42,13 +42,13 @@ def test_poll_continues_after_not_ready_and_transient_errors(
     server: ScriptedServer, training: tw.TrainingClient, response: ScriptedResponse
 ) -> None:
     """The client polls again after "not ready", overload, a broken connection and 5xx, and returns the result."""
-    assert step_metrics(server, training, response, response, DONE) == {"x:mean": 1.0}
+    assert step_metrics(server, training, response, response, OPTIM_STEP_RESULT) == {"x:mean": 1.0}
     assert len(server.polls("OptimStep")) == 3
 
 
 def test_poll_identifies_its_request_and_has_a_unique_key(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Each poll names request, kind and iteration, and has a unique idempotency key."""
-    step_metrics(server, training, NOT_READY, NOT_READY, DONE)
+    step_metrics(server, training, NOT_READY, NOT_READY, OPTIM_STEP_RESULT)
     polls = server.polls("OptimStep")
     assert [poll.headers["x-tinker-request-iteration"] for poll in polls] == ["0", "1", "2"]
     assert len({poll.body["request_id"] for poll in polls}) == 1
@@ -141,7 +141,7 @@ def test_bad_request_is_retried_three_times(server: ScriptedServer, training: tw
     assert isinstance(error, tw.BadRequestError)
     assert "no such row" in str(error)
     assert len(server.polls("OptimStep")) == 4
-    assert step_metrics(server, training, bad, bad, bad, NOT_READY, bad, bad, bad, DONE) == {"x:mean": 1.0}
+    assert step_metrics(server, training, bad, bad, bad, NOT_READY, bad, bad, bad, OPTIM_STEP_RESULT) == {"x:mean": 1.0}
 
 
 def test_nan_metric_is_read(server: ScriptedServer, training: tw.TrainingClient) -> None:

@@ -79,8 +79,8 @@ def media(d: Json, holder: Json) -> None:
     del holder["content"]["application/x-protobuf"]
 
 
-def parameter(d: Json, **more: Any) -> None:
-    d["paths"][RUNS]["get"]["parameters"].append({"name": "project", "in": "query", "schema": TEXT, **more})
+def parameter(d: Json, **changes: Any) -> None:
+    d["paths"][RUNS]["get"]["parameters"].append({"name": "project", "in": "query", "schema": TEXT, **changes})
 
 
 def rename_variable(d: Json) -> None:
@@ -231,7 +231,7 @@ PAIRS: dict[str, tuple[Edit, str, str, str]] = {
 }
 """The 33 pairs: the edit, and of the worst change its level, place and reason."""
 
-MORE: dict[str, tuple[Edit, str, str, str]] = {
+MORE_PAIRS: dict[str, tuple[Edit, str, str, str]] = {
     "default added": (
         lambda d: fields(d, "SamplingParams")["max_tokens"].update(default=16),
         *("risky", "SamplingParams.max_tokens", "omitting it meant null, now means 16"),
@@ -301,23 +301,23 @@ def apply_edit(edit: Edit) -> Json:
     return document
 
 
-@pytest.mark.parametrize("pair", sorted(PAIRS | MORE))
+@pytest.mark.parametrize("pair", sorted(PAIRS | MORE_PAIRS))
 def test_each_change_has_the_right_level_and_place(pair: str) -> None:
     """The worst change of each pair has the level, place and reason that an old client needs."""
-    edit, level, where, reason = (PAIRS | MORE)[pair]
+    edit, level, location, reason = (PAIRS | MORE_PAIRS)[pair]
     changes = compare_contracts(BASE, apply_edit(edit))
     if level == "none":
         assert changes == []
         return
     worst = [change for change in changes if change.level == level]
     assert changes[0].level == level
-    assert any(where in change.where and reason in change.reason for change in worst), changes
+    assert any(location in change.where and reason in change.reason for change in worst), changes
 
 
-@pytest.mark.parametrize("pair", sorted(PAIRS | MORE))
+@pytest.mark.parametrize("pair", sorted(PAIRS | MORE_PAIRS))
 def test_each_example_is_valid_in_one_contract_only(pair: str) -> None:
     """An independent validator accepts each example for one contract and rejects it for the other."""
-    edit, *_ = (PAIRS | MORE)[pair]
+    edit, *_ = (PAIRS | MORE_PAIRS)[pair]
     new = apply_edit(edit)
     for change in compare_contracts(BASE, new):
         if change.example is not NO_EXAMPLE:
@@ -372,7 +372,7 @@ def test_jsoncompat_confirms_levels(pair: str) -> None:
     unseen = {"operation", "parameter", "media type", "default"}
     # Of a union that grows by a member with another tag that judge fears the worst.
     wrong = {"member added to a union of a request"}
-    if pair not in wrong and not any(word in pair for word in unseen):
+    if pair not in wrong and not any(part in pair for part in unseen):
         assert all(verdicts) == (level in ("safe", "none"))
 
 

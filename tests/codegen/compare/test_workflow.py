@@ -30,7 +30,7 @@ def read_commands() -> list[list[str]]:
     commands = []
     for text in texts:
         words = shlex.split(text.replace("\\\n", " "))
-        ends = [index for index, word in enumerate(words) if word.startswith((">", "|", "&"))]
+        ends = [index for index, token in enumerate(words) if token.startswith((">", "|", "&"))]
         commands.append(words[: min(ends, default=len(words))])
     return commands
 
@@ -62,7 +62,7 @@ def read_script(name: str) -> str:
     return str(next(step["run"] for step in STEPS if step.get("name") == name))
 
 
-def run_shell(text: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def run_shell(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     bins = folder.parent / "bin"
     bins.mkdir(exist_ok=True)
     if not (bins / "python").exists():
@@ -76,15 +76,15 @@ def run_shell(text: str, folder: Path, **more: str) -> subprocess.CompletedProce
         "GENERATED": "generated",
         "RUNNER_TEMP": str(folder.parent),
         "GITHUB_OUTPUT": str(folder.parent / "output"),
-        **more,
+        **variables,
     }
     command = ["bash", "-eo", "pipefail", "-c", text]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 def git(folder: Path, *arguments: str) -> None:
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
-    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+    configuration = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *configuration, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture

@@ -79,8 +79,10 @@ def test_everything_is_described() -> None:
             described[f"{path} {status}"] = response
             described |= {f"{path} {status} {h}": v for h, v in response.get("headers", {}).items()}
         assert operation["summary"].endswith("."), path
-    bad = [where for where, node in described.items() if not str(node.get("description", "")).endswith(".")]
-    assert not bad, [(b, described[b].get("description")) for b in bad]
+    undescribed = [
+        location for location, node in described.items() if not str(node.get("description", "")).endswith(".")
+    ]
+    assert not undescribed, [(key, described[key].get("description")) for key in undescribed]
 
 
 def test_every_mark_names_a_version_that_was_read() -> None:
@@ -155,9 +157,11 @@ def test_operations_have_names_tags_and_parameters() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_protobuf_bodies_are_messages_of_their_version(version: str) -> None:
     """The messages of protobuf bodies exist in the .proto at each version."""
-    named = [name for names in list_protobuf_messages(project(CONTRACT, version)["paths"]).values() for name in names]
-    assert set(named) <= describe_proto(project_proto(PROTO, version))["messages"].keys()
-    assert bool(named) == (parse_version(version) >= parse_version("0.18.2"))
+    message_names = [
+        name for names in list_protobuf_messages(project(CONTRACT, version)["paths"]).values() for name in names
+    ]
+    assert set(message_names) <= describe_proto(project_proto(PROTO, version))["messages"].keys()
+    assert bool(message_names) == (parse_version(version) >= parse_version("0.18.2"))
 
 
 def test_loading_is_deterministic() -> None:

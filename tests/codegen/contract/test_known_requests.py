@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.wire_forms import NEWEST, fits, plain, schema_of, without
+from support.wire_forms import NEWEST, is_valid_body, project_contract, schema_of, without
 
 PROMPT = {"chunks": [{"tokens": [1, 2]}]}
 WEIGHTS_REQUESTS: dict[str, dict[str, Any]] = {
@@ -19,10 +19,10 @@ WEIGHTS_REQUESTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(("name", "body"), WEIGHTS_REQUESTS.items())
 def test_checkpoint_name_is_sent_as_path(name: str, body: dict[str, Any]) -> None:
     """The name of a checkpoint is in path, not in checkpoint_name or name; only loading requires it."""
-    assert fits(name, body)
-    assert not fits(name, without(body, "path") | {"checkpoint_name": "a"})
-    assert not fits(name, without(body, "path") | {"name": "a"})
-    assert fits(name, without(body, "path")) == (name != "LoadWeightsRequest")
+    assert is_valid_body(name, body)
+    assert not is_valid_body(name, without(body, "path") | {"checkpoint_name": "a"})
+    assert not is_valid_body(name, without(body, "path") | {"name": "a"})
+    assert is_valid_body(name, without(body, "path")) == (name != "LoadWeightsRequest")
 
 
 @pytest.mark.parametrize(
@@ -36,78 +36,78 @@ def test_checkpoint_name_is_sent_as_path(name: str, body: dict[str, Any]) -> Non
 def test_type_tag_is_the_endpoint_name(name: str, tag: str) -> None:
     """The type tag is the name of the endpoint; it may be omitted, but not differ."""
     body = WEIGHTS_REQUESTS[name]
-    assert fits(name, body | {"type": tag})
-    assert not fits(name, body | {"type": name})
-    assert not fits(name, body | {"type": None})
+    assert is_valid_body(name, body | {"type": tag})
+    assert not is_valid_body(name, body | {"type": name})
+    assert not is_valid_body(name, body | {"type": None})
 
 
 def test_save_for_sampler_can_open_a_sampling_session() -> None:
     """Only the request for a sampler has sampling_session_seq_id, which counts from 0."""
-    assert fits("SaveWeightsForSamplerRequest", {"model_id": "m", "seq_id": 6, "sampling_session_seq_id": 0})
-    assert not fits("SaveWeightsRequest", {"model_id": "m", "seq_id": 6, "sampling_session_seq_id": 0})
-    answer = {"sampling_session_id": "s", "path": None}
-    assert fits("SaveWeightsForSamplerResponseInternal", answer)
-    assert not fits("SaveWeightsForSamplerResponse", answer)
+    assert is_valid_body("SaveWeightsForSamplerRequest", {"model_id": "m", "seq_id": 6, "sampling_session_seq_id": 0})
+    assert not is_valid_body("SaveWeightsRequest", {"model_id": "m", "seq_id": 6, "sampling_session_seq_id": 0})
+    response = {"sampling_session_id": "s", "path": None}
+    assert is_valid_body("SaveWeightsForSamplerResponseInternal", response)
+    assert not is_valid_body("SaveWeightsForSamplerResponse", response)
 
 
 def test_load_requires_optimizer_since_0_6_0() -> None:
     """The field optimizer is required from 0.6.0 on and rejected before."""
     body = WEIGHTS_REQUESTS["LoadWeightsRequest"]
-    assert fits("LoadWeightsRequest", body, "0.6.0")
-    assert not fits("LoadWeightsRequest", without(body, "optimizer"), "0.6.0")
-    assert not fits("LoadWeightsRequest", body, "0.5.1")
-    assert fits("LoadWeightsRequest", without(body, "optimizer"), "0.5.1")
+    assert is_valid_body("LoadWeightsRequest", body, "0.6.0")
+    assert not is_valid_body("LoadWeightsRequest", without(body, "optimizer"), "0.6.0")
+    assert not is_valid_body("LoadWeightsRequest", body, "0.5.1")
+    assert is_valid_body("LoadWeightsRequest", without(body, "optimizer"), "0.5.1")
 
 
 def test_create_session_requires_tags_metadata_and_sdk_version() -> None:
     """The fields tags, user_metadata (null is enough) and sdk_version are required; the tag is create_session."""
     body: dict[str, Any] = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1", "type": "create_session"}
-    assert fits("CreateSessionRequest", body)
-    assert fits("CreateSessionRequest", without(body, "type") | {"user_metadata": {"a": [1]}})
+    assert is_valid_body("CreateSessionRequest", body)
+    assert is_valid_body("CreateSessionRequest", without(body, "type") | {"user_metadata": {"a": [1]}})
     for name in ("tags", "user_metadata", "sdk_version"):
-        assert not fits("CreateSessionRequest", without(body, name))
-    assert not fits("CreateSessionRequest", body | {"type": "session"})
-    assert not fits("CreateSessionRequest", body | {"tags": None})
-    assert fits("CreateSessionRequest", body | {"project_id": None}, "0.15.0")
-    assert not fits("CreateSessionRequest", body | {"project_id": None}, "0.14.0")
+        assert not is_valid_body("CreateSessionRequest", without(body, name))
+    assert not is_valid_body("CreateSessionRequest", body | {"type": "session"})
+    assert not is_valid_body("CreateSessionRequest", body | {"tags": None})
+    assert is_valid_body("CreateSessionRequest", body | {"project_id": None}, "0.15.0")
+    assert not is_valid_body("CreateSessionRequest", body | {"project_id": None}, "0.14.0")
 
 
 def test_create_sampling_session_requires_a_session() -> None:
     """The fields session_id and sampling_session_seq_id are required; user_metadata does not exist."""
     body = {"session_id": "s", "sampling_session_seq_id": 0, "base_model": "b", "model_path": None}
-    assert fits("CreateSamplingSessionRequest", body)
-    assert fits("CreateSamplingSessionRequest", body | {"type": "create_sampling_session"})
-    assert not fits("CreateSamplingSessionRequest", without(body, "session_id"))
-    assert not fits("CreateSamplingSessionRequest", without(body, "sampling_session_seq_id"))
-    assert not fits("CreateSamplingSessionRequest", body | {"user_metadata": {}})
+    assert is_valid_body("CreateSamplingSessionRequest", body)
+    assert is_valid_body("CreateSamplingSessionRequest", body | {"type": "create_sampling_session"})
+    assert not is_valid_body("CreateSamplingSessionRequest", without(body, "session_id"))
+    assert not is_valid_body("CreateSamplingSessionRequest", without(body, "sampling_session_seq_id"))
+    assert not is_valid_body("CreateSamplingSessionRequest", body | {"user_metadata": {}})
 
 
 def test_lora_config_is_optional_but_its_rank_required() -> None:
     """A model without lora_config, or with null, is trained in full; an adapter needs a rank."""
     body = {"session_id": "s", "model_seq_id": 0, "base_model": "b"}
-    assert fits("CreateModelRequest", body)
-    assert fits("CreateModelRequest", body | {"lora_config": None})
-    assert fits("CreateModelRequest", body | {"lora_config": {"rank": 8, "seed": None}})
-    assert not fits("CreateModelRequest", body | {"lora_config": {}})
-    assert not fits("CreateModelRequest", body | {"lora_config": {"rank": None}})
-    assert not fits("CreateModelRequest", body | {"lora_config": {"rank": 8, "alpha": 16}})
+    assert is_valid_body("CreateModelRequest", body)
+    assert is_valid_body("CreateModelRequest", body | {"lora_config": None})
+    assert is_valid_body("CreateModelRequest", body | {"lora_config": {"rank": 8, "seed": None}})
+    assert not is_valid_body("CreateModelRequest", body | {"lora_config": {}})
+    assert not is_valid_body("CreateModelRequest", body | {"lora_config": {"rank": None}})
+    assert not is_valid_body("CreateModelRequest", body | {"lora_config": {"rank": 8, "alpha": 16}})
 
 
 @pytest.mark.parametrize(("value", "good"), [(True, True), (False, True), (None, True), (1, False), ("true", False)])
 def test_requested_prompt_logprobs_has_three_values(value: Any, good: bool) -> None:
     """The values true, false and null differ; null is the default."""
     body = {"prompt": PROMPT, "sampling_params": {}}
-    assert fits("SampleRequest", body)
-    assert fits("SampleRequest", body | {"prompt_logprobs": value}) is good
+    assert is_valid_body("SampleRequest", body)
+    assert is_valid_body("SampleRequest", body | {"prompt_logprobs": value}) is good
     assert schema_of("SampleRequest")["properties"]["prompt_logprobs"]["default"] is None
 
 
 @pytest.mark.parametrize("stop", [None, "\n", ["a", "b"], [], [13, 198]])
 def test_stop_is_a_string_strings_or_token_ids(stop: Any) -> None:
     """Null and three forms are valid; a mixture, a single token id or lists of lists are not."""
-    assert fits("SamplingParams", {"stop": stop})
+    assert is_valid_body("SamplingParams", {"stop": stop})
     for bad in (13, ["a", 13], [[13]]):
-        assert not fits("SamplingParams", {"stop": bad})
+        assert not is_valid_body("SamplingParams", {"stop": bad})
 
 
 def test_telemetry_has_four_required_fields() -> None:
@@ -121,12 +121,12 @@ def test_telemetry_has_four_required_fields() -> None:
         "event_name": "n",
     }
     body = {"events": [event], "platform": "Linux", "sdk_version": "0.16.1", "session_id": "s"}
-    assert fits("TelemetrySendRequest", body)
+    assert is_valid_body("TelemetrySendRequest", body)
     for name in body:
-        assert not fits("TelemetrySendRequest", without(body, name))
-    assert not fits("TelemetrySendRequest", body | {"process_uuid": "u"})
-    assert not fits("TelemetrySendRequest", body | {"events": [without(event, "event_name")]})
-    assert not fits("TelemetrySendRequest", body | {"events": [event | {"event": "generic_event"}]})
+        assert not is_valid_body("TelemetrySendRequest", without(body, name))
+    assert not is_valid_body("TelemetrySendRequest", body | {"process_uuid": "u"})
+    assert not is_valid_body("TelemetrySendRequest", body | {"events": [without(event, "event_name")]})
+    assert not is_valid_body("TelemetrySendRequest", body | {"events": [event | {"event": "generic_event"}]})
 
 
 def test_adam_defaults_by_version() -> None:
@@ -135,9 +135,9 @@ def test_adam_defaults_by_version() -> None:
     assert defaults == {"learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-12}
     later = {name: detail["default"] for name, detail in schema_of("AdamParams", "0.7.0")["properties"].items()}
     assert later == {**defaults, "weight_decay": 0.0, "grad_clip_norm": 0.0}
-    assert fits("AdamParams", {})
+    assert is_valid_body("AdamParams", {})
     for wrong in ("lr", "betas", "epsilon", "beta_1"):
-        assert not fits("AdamParams", {wrong: 0.1})
+        assert not is_valid_body("AdamParams", {wrong: 0.1})
 
 
 def test_image_chunk_fields_since_0_6_0() -> None:
@@ -147,34 +147,36 @@ def test_image_chunk_fields_since_0_6_0() -> None:
     assert schema_of("ImageChunk")["properties"]["data"]["contentEncoding"] == "base64"
     for name, body in (("ImageChunk", sent), ("ImageAssetPointerChunk", stored)):
         for chunk in (body, body | {"expected_tokens": 64}, body | {"expected_tokens": None}, without(body, "type")):
-            assert fits(name, chunk)
-            assert fits("ModelInputChunk", chunk)
-        assert not fits(name, without(body, "format"))
-        assert not fits(name, body | {"format": "gif"})
-        assert not fits(name, body | {"height": 8, "width": 8, "tokens": 64})
-    assert not fits("ImageChunk", without(sent, "data") | {"image_data": "iVBORw0KGgo="})
-    assert not fits("ImageAssetPointerChunk", without(stored, "location") | {"url": "https://example.com/a.jpg"})
+            assert is_valid_body(name, chunk)
+            assert is_valid_body("ModelInputChunk", chunk)
+        assert not is_valid_body(name, without(body, "format"))
+        assert not is_valid_body(name, body | {"format": "gif"})
+        assert not is_valid_body(name, body | {"height": 8, "width": 8, "tokens": 64})
+    assert not is_valid_body("ImageChunk", without(sent, "data") | {"image_data": "iVBORw0KGgo="})
+    assert not is_valid_body(
+        "ImageAssetPointerChunk", without(stored, "location") | {"url": "https://example.com/a.jpg"}
+    )
 
 
 def test_image_chunk_fields_before_0_6_0() -> None:
     """The fields height, width and tokens were required then, and expected_tokens was rejected."""
     body = {"data": "iVBORw0KGgo=", "format": "png"}
     size = {"height": 8, "width": 8, "tokens": 64}
-    assert fits("ImageChunk", body | size, "0.5.1")
-    assert not fits("ImageChunk", body, "0.5.1")
-    assert not fits("ImageChunk", body | size | {"expected_tokens": 64}, "0.5.1")
+    assert is_valid_body("ImageChunk", body | size, "0.5.1")
+    assert not is_valid_body("ImageChunk", body, "0.5.1")
+    assert not is_valid_body("ImageChunk", body | size | {"expected_tokens": 64}, "0.5.1")
     pointer = {"location": "l", "format": "png"}
-    assert fits("ImageAssetPointerChunk", pointer | size, "0.5.1")
-    assert not fits("ImageAssetPointerChunk", pointer, "0.5.1")
+    assert is_valid_body("ImageAssetPointerChunk", pointer | size, "0.5.1")
+    assert not is_valid_body("ImageAssetPointerChunk", pointer, "0.5.1")
 
 
 def test_text_chunk_needs_no_tag() -> None:
     """Clients of these versions send {tokens: [...]}; a tag must be the right one."""
-    assert fits("ModelInput", PROMPT)
-    assert fits("ModelInput", {"chunks": [{"tokens": [1], "type": "encoded_text"}]})
-    assert not fits("ModelInput", {"chunks": [{"tokens": [1], "type": "text"}]})
-    assert not fits("ModelInput", {"chunks": [{"tokens": [1.5]}]})
-    assert not fits("ModelInput", {"chunks": [[1, 2]]})
+    assert is_valid_body("ModelInput", PROMPT)
+    assert is_valid_body("ModelInput", {"chunks": [{"tokens": [1], "type": "encoded_text"}]})
+    assert not is_valid_body("ModelInput", {"chunks": [{"tokens": [1], "type": "text"}]})
+    assert not is_valid_body("ModelInput", {"chunks": [{"tokens": [1.5]}]})
+    assert not is_valid_body("ModelInput", {"chunks": [[1, 2]]})
 
 
 def test_loss_names_by_version() -> None:
@@ -183,9 +185,9 @@ def test_loss_names_by_version() -> None:
     assert schema_of("LossFnType", "0.5.1")["enum"] == first
     assert schema_of("LossFnType", "0.6.0")["enum"] == [*first, "cispo", "dro"]
     body = {"data": [], "loss_fn": "dro"}
-    assert fits("ForwardBackwardInput", body, "0.6.0")
-    assert not fits("ForwardBackwardInput", body, "0.5.1")
-    assert not fits("ForwardBackwardInput", body | {"loss_fn": "dpo"})
+    assert is_valid_body("ForwardBackwardInput", body, "0.6.0")
+    assert not is_valid_body("ForwardBackwardInput", body, "0.5.1")
+    assert not is_valid_body("ForwardBackwardInput", body | {"loss_fn": "dpo"})
 
 
 def test_shape_may_be_null() -> None:
@@ -193,27 +195,27 @@ def test_shape_may_be_null() -> None:
     body = {"data": [1, 2], "dtype": "int64"}
     assert schema_of("TensorData")["properties"]["shape"]["default"] is None
     for shape in (None, [2], [1, 2], []):
-        assert fits("TensorData", body | {"shape": shape})
-    assert fits("TensorData", body)
-    assert not fits("TensorData", body | {"shape": 2})
-    assert not fits("TensorData", body | {"dtype": "float64"})
-    assert not fits("TensorData", body | {"data": [[1, 2]]})
+        assert is_valid_body("TensorData", body | {"shape": shape})
+    assert is_valid_body("TensorData", body)
+    assert not is_valid_body("TensorData", body | {"shape": 2})
+    assert not is_valid_body("TensorData", body | {"dtype": "float64"})
+    assert not is_valid_body("TensorData", body | {"data": [[1, 2]]})
 
 
 def test_null_ttl_keeps_a_checkpoint() -> None:
     """The value null of ttl_seconds has a meaning, and the field is required."""
-    assert fits("SetCheckpointTtlRequest", {"ttl_seconds": 3600})
-    assert fits("SetCheckpointTtlRequest", {"ttl_seconds": None})
-    assert not fits("SetCheckpointTtlRequest", {})
+    assert is_valid_body("SetCheckpointTtlRequest", {"ttl_seconds": 3600})
+    assert is_valid_body("SetCheckpointTtlRequest", {"ttl_seconds": None})
+    assert not is_valid_body("SetCheckpointTtlRequest", {})
 
 
 def test_requests_reject_unknown_keys_and_responses_accept_them() -> None:
     """All request bodies are strict, except SamplingParams and the contents of telemetry events."""
-    for path, item in plain(NEWEST)["paths"].items():
+    for path, item in project_contract(NEWEST)["paths"].items():
         for operation in item.values():
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
             if body:
                 name = body["$ref"].rpartition("/")[2]
                 assert schema_of(name)["additionalProperties"] is False, path
-    assert fits("SamplingParams", {"temperature": 0.5, "min_p": 0.1})
-    assert fits("HealthResponse", {"status": "ok", "version": 3})
+    assert is_valid_body("SamplingParams", {"temperature": 0.5, "min_p": 0.1})
+    assert is_valid_body("HealthResponse", {"status": "ok", "version": 3})

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from support.wire_forms import NEWEST, OLDEST, fits, plain, schema_of, without
+from support.wire_forms import NEWEST, OLDEST, is_valid_body, project_contract, schema_of, without
 
 TENSOR = {"data": [0.5, 1.0], "dtype": "float32", "shape": [2]}
 
@@ -15,10 +15,10 @@ TENSOR = {"data": [0.5, 1.0], "dtype": "float32", "shape": [2]}
 def test_optim_step_returns_metrics_without_success() -> None:
     """The result is a map of numbers by name, which may be null or omitted."""
     assert list(schema_of("OptimStepResponse")["properties"]) == ["metrics"]
-    assert fits("OptimStepResponse", {"metrics": {"grad_norm:mean": 0.5}})
-    assert fits("OptimStepResponse", {"metrics": None})
-    assert fits("OptimStepResponse", {})
-    assert not fits("OptimStepResponse", {"metrics": {"note": "good"}})
+    assert is_valid_body("OptimStepResponse", {"metrics": {"grad_norm:mean": 0.5}})
+    assert is_valid_body("OptimStepResponse", {"metrics": None})
+    assert is_valid_body("OptimStepResponse", {})
+    assert not is_valid_body("OptimStepResponse", {"metrics": {"note": "good"}})
 
 
 def members(version: str) -> set[str]:
@@ -37,15 +37,15 @@ def test_future_results_are_the_result_types_themselves() -> None:
     assert members(OLDEST) == RESULTS | {"TryAgainResponse", "RequestFailedResponse"}
     assert members("0.13.1") == members(OLDEST)
     assert members("0.14.0") == members(OLDEST) | {"CompleteMetadataResponse"}
-    for answer in (
+    for result in (
         {"model_id": "m"},
         {"sequences": [{"stop_reason": "stop", "tokens": [1]}]},
         {"type": "try_again", "request_id": "r", "queue_state": "active"},
         {"error": "out of memory", "category": "server"},
         {"status": "complete_metadata", "response_payload_size": 1024},
     ):
-        assert fits("FutureRetrieveResponse", answer)
-    assert not fits("FutureRetrieveResponse", [])
+        assert is_valid_body("FutureRetrieveResponse", result)
+    assert not is_valid_body("FutureRetrieveResponse", [])
 
 
 def test_future_results_have_no_wrapper() -> None:
@@ -54,19 +54,19 @@ def test_future_results_have_no_wrapper() -> None:
         fields = schema_of(name).get("properties", {})
         assert not {"result", "response", "response_data", "data"} & fields.keys(), name
         assert ("status" in fields) == (name == "CompleteMetadataResponse"), name
-    assert fits("CompleteMetadataResponse", {"status": "complete_metadata", "response_payload_size": 0})
-    assert not fits("CompleteMetadataResponse", {"status": "completed", "response_payload_size": 0})
-    assert not fits("CompleteMetadataResponse", {"status": "complete_metadata"})
+    assert is_valid_body("CompleteMetadataResponse", {"status": "complete_metadata", "response_payload_size": 0})
+    assert not is_valid_body("CompleteMetadataResponse", {"status": "completed", "response_payload_size": 0})
+    assert not is_valid_body("CompleteMetadataResponse", {"status": "complete_metadata"})
 
 
 def test_try_again_has_a_queue_state() -> None:
     """The field queue_state is required and open for new values; queue_state_reason came with 0.7.0."""
     body = {"request_id": "r", "queue_state": "paused_capacity"}
-    assert fits("TryAgainResponse", body)
-    assert fits("TryAgainResponse", body | {"queue_state": "paused_for_lunch"})
-    assert not fits("TryAgainResponse", without(body, "queue_state"))
-    assert fits("TryAgainResponse", body | {"queue_state_reason": "no machines"})
-    assert not fits("TryAgainResponse", body | {"queue_state_reason": 3})
+    assert is_valid_body("TryAgainResponse", body)
+    assert is_valid_body("TryAgainResponse", body | {"queue_state": "paused_for_lunch"})
+    assert not is_valid_body("TryAgainResponse", without(body, "queue_state"))
+    assert is_valid_body("TryAgainResponse", body | {"queue_state_reason": "no machines"})
+    assert not is_valid_body("TryAgainResponse", body | {"queue_state_reason": 3})
     assert "queue_state_reason" in schema_of("TryAgainResponse", "0.7.0")["properties"]
     assert "queue_state_reason" not in schema_of("TryAgainResponse", "0.6.3")["properties"]
 
@@ -87,32 +87,32 @@ def test_try_again_has_a_queue_state() -> None:
 )
 def test_topk_prompt_logprobs_are_pairs_by_position(value: Any, good: bool) -> None:
     """The list has one entry per prompt position: null, or a list of pairs [token, logprob]."""
-    assert fits("SampleResponse", {"sequences": [], "topk_prompt_logprobs": value}) is good
+    assert is_valid_body("SampleResponse", {"sequences": [], "topk_prompt_logprobs": value}) is good
 
 
 def test_stop_reason_accepts_new_values() -> None:
     """The reasons are length and stop, and a server may add others."""
     assert schema_of("StopReason")["enum"] == ["length", "stop"]
     for reason in ("length", "stop", "content_filter"):
-        assert fits("SampledSequence", {"stop_reason": reason, "tokens": []})
-    assert not fits("SampledSequence", {"stop_reason": None, "tokens": []})
-    assert not fits("SampledSequence", {"tokens": []})
+        assert is_valid_body("SampledSequence", {"stop_reason": reason, "tokens": []})
+    assert not is_valid_body("SampledSequence", {"stop_reason": None, "tokens": []})
+    assert not is_valid_body("SampledSequence", {"tokens": []})
 
 
 def test_archive_url_has_an_expiry() -> None:
     """The URL comes as a redirect with Location and Expires, and becomes url and expires, both required."""
     assert schema_of("CheckpointArchiveUrlResponse")["required"] == ["url", "expires"]
     path = "/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/archive"
-    answers = plain(NEWEST)["paths"][path]["get"]["responses"]
-    assert list(answers["302"]["headers"]) == ["Location", "Expires"]
-    assert "200" not in answers
+    responses = project_contract(NEWEST)["paths"][path]["get"]["responses"]
+    assert list(responses["302"]["headers"]) == ["Location", "Expires"]
+    assert "200" not in responses
 
 
 def test_supported_models_are_open_objects() -> None:
     """A model of the server is an object that keeps unknown keys, never a string."""
-    assert fits("GetServerCapabilitiesResponse", {"supported_models": [{"model_name": "b", "context": 32768}]})
-    assert fits("GetServerCapabilitiesResponse", {"supported_models": [{}]})
-    assert not fits("GetServerCapabilitiesResponse", {"supported_models": ["b"]})
+    assert is_valid_body("GetServerCapabilitiesResponse", {"supported_models": [{"model_name": "b", "context": 32768}]})
+    assert is_valid_body("GetServerCapabilitiesResponse", {"supported_models": [{}]})
+    assert not is_valid_body("GetServerCapabilitiesResponse", {"supported_models": ["b"]})
     assert schema_of("SupportedModel").get("additionalProperties", True) is True
 
 
@@ -141,25 +141,25 @@ def test_times_have_a_zone(name: str, fields: tuple[str, ...]) -> None:
 def test_cursors_have_three_fields() -> None:
     """A cursor has offset, limit and total_count; lists of runs always have one, lists of checkpoints since 0.4.0."""
     cursor = {"offset": 0, "limit": 20, "total_count": 1}
-    assert fits("TrainingRunsResponse", {"training_runs": [], "cursor": cursor})
-    assert not fits("TrainingRunsResponse", {"training_runs": []})
-    assert not fits("TrainingRunsResponse", {"training_runs": [], "cursor": None})
-    assert fits("CheckpointsListResponse", {"checkpoints": [], "cursor": cursor})
-    assert fits("CheckpointsListResponse", {"checkpoints": [], "cursor": None})
+    assert is_valid_body("TrainingRunsResponse", {"training_runs": [], "cursor": cursor})
+    assert not is_valid_body("TrainingRunsResponse", {"training_runs": []})
+    assert not is_valid_body("TrainingRunsResponse", {"training_runs": [], "cursor": None})
+    assert is_valid_body("CheckpointsListResponse", {"checkpoints": [], "cursor": cursor})
+    assert is_valid_body("CheckpointsListResponse", {"checkpoints": [], "cursor": None})
     assert "cursor" not in schema_of("CheckpointsListResponse", OLDEST)["properties"]
     for name in cursor:
         bad = without(cursor, name)
-        assert not fits("TrainingRunsResponse", {"training_runs": [], "cursor": bad})
-        assert not fits("CheckpointsListResponse", {"checkpoints": [], "cursor": bad})
+        assert not is_valid_body("TrainingRunsResponse", {"training_runs": [], "cursor": bad})
+        assert not is_valid_body("CheckpointsListResponse", {"checkpoints": [], "cursor": bad})
 
 
 def test_loss_outputs_are_maps_of_tensors() -> None:
     """The field loss_fn_outputs has one map per datum, from names to tensors with data and dtype."""
     body = {"loss_fn_output_type": "scalar", "metrics": {"loss:sum": 1.5}}
-    assert fits("ForwardBackwardOutput", body | {"loss_fn_outputs": [{"logprobs": TENSOR}, {}]})
-    assert not fits("ForwardBackwardOutput", body | {"loss_fn_outputs": [{"logprobs": [0.5]}]})
-    assert not fits("ForwardBackwardOutput", body | {"loss_fn_outputs": [TENSOR]})
-    assert not fits("ForwardBackwardOutput", body | {"loss_fn_outputs": {"logprobs": TENSOR}})
+    assert is_valid_body("ForwardBackwardOutput", body | {"loss_fn_outputs": [{"logprobs": TENSOR}, {}]})
+    assert not is_valid_body("ForwardBackwardOutput", body | {"loss_fn_outputs": [{"logprobs": [0.5]}]})
+    assert not is_valid_body("ForwardBackwardOutput", body | {"loss_fn_outputs": [TENSOR]})
+    assert not is_valid_body("ForwardBackwardOutput", body | {"loss_fn_outputs": {"logprobs": TENSOR}})
 
 
 def test_loss_is_a_metric() -> None:
@@ -173,9 +173,9 @@ def test_error_categories_are_known_values() -> None:
     """The categories are unknown, server and user, in lower case; the contract accepts other values."""
     assert schema_of("RequestErrorCategory")["enum"] == ["unknown", "server", "user"]
     for category in ("unknown", "server", "user", "User", "quota"):
-        assert fits("RequestFailedResponse", {"error": "e", "category": category})
-    assert not fits("RequestFailedResponse", {"error": "e", "category": None})
-    assert not fits("RequestFailedResponse", {"category": "user"})
+        assert is_valid_body("RequestFailedResponse", {"error": "e", "category": category})
+    assert not is_valid_body("RequestFailedResponse", {"error": "e", "category": None})
+    assert not is_valid_body("RequestFailedResponse", {"category": "user"})
 
 
 def test_parsed_tinker_path_has_four_parts() -> None:
@@ -186,11 +186,11 @@ def test_parsed_tinker_path_has_four_parts() -> None:
         "checkpoint_type": "training",
         "checkpoint_id": "weights/0001",
     }
-    assert fits("ParsedCheckpointTinkerPath", body)
+    assert is_valid_body("ParsedCheckpointTinkerPath", body)
     for name in body:
-        assert not fits("ParsedCheckpointTinkerPath", without(body, name))
-    assert not fits("ParsedCheckpointTinkerPath", body | {"checkpoint_type": "weights"})
-    for path, item in plain(NEWEST)["paths"].items():
+        assert not is_valid_body("ParsedCheckpointTinkerPath", without(body, name))
+    assert not is_valid_body("ParsedCheckpointTinkerPath", body | {"checkpoint_type": "weights"})
+    for path, item in project_contract(NEWEST)["paths"].items():
         for operation in item.values():
             for parameter in operation.get("parameters", []):
                 is_checkpoint = parameter["name"] == "checkpoint_id"

@@ -44,9 +44,9 @@ def test_messages_match_the_history(version: str) -> None:
 @pytest.mark.parametrize("version", ["0.18.2", "0.22.7", "0.38.0"])
 def test_rendered_version_parses_to_itself(tmp_path: Path, version: str) -> None:
     """A rendered version is a valid .proto and parses to the same messages."""
-    plain = project_proto(PROTO, version)
-    (tmp_path / FILE).write_text(render_proto(plain))
-    assert load_proto(tmp_path) == plain
+    projected = project_proto(PROTO, version)
+    (tmp_path / FILE).write_text(render_proto(projected))
+    assert load_proto(tmp_path) == projected
 
 
 def test_everything_is_described() -> None:

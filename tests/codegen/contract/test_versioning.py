@@ -54,8 +54,8 @@ def test_absent_property_is_not_required() -> None:
         "required": ["b", "a"],
         "properties": {"a": TEXT, "b": TEXT | {"x-since": "0.6.0"}, "c": TEXT | {"x-until": "0.6.0"}},
     }
-    plain = {"type": "object", "required": ["a"], "properties": {"a": TEXT, "c": TEXT}}
-    assert schemas_at("0.5.0", A=schema)["A"] == plain
+    projected = {"type": "object", "required": ["a"], "properties": {"a": TEXT, "c": TEXT}}
+    assert schemas_at("0.5.0", A=schema)["A"] == projected
     later = {"type": "object", "required": ["b", "a"], "properties": {"a": TEXT, "b": TEXT}}
     assert schemas_at("0.6.0", A=schema)["A"] == later
     only = {"type": "object", "required": ["b"], "properties": {"b": TEXT | {"x-since": "0.6.0"}}}
@@ -131,8 +131,8 @@ def test_history_with_a_shape_replaces_the_schema() -> None:
         "required": ["a"],
         "properties": {"a": {"description": "It.", "x-array": "int64", **ref("ID")}},
     }
-    plain = {"description": "It.", "x-array": "int64", "anyOf": [ref("ID"), NULL], "default": None}
-    assert schemas_at("0.9.0", A=schema, ID=TEXT)["A"] == {"type": "object", "properties": {"a": plain}}
+    property_schema = {"description": "It.", "x-array": "int64", "anyOf": [ref("ID"), NULL], "default": None}
+    assert schemas_at("0.9.0", A=schema, ID=TEXT)["A"] == {"type": "object", "properties": {"a": property_schema}}
 
 
 def test_history_without_a_shape_changes_its_keywords_only() -> None:
@@ -185,12 +185,12 @@ def test_parts_of_an_operation_have_versions() -> None:
             "410": {"description": "Gone.", "x-since": "0.6.0"},
         },
     }
-    plain = {"application/json": {"schema": TEXT}}
+    json_content = {"application/json": {"schema": TEXT}}
     before = project(document(paths={"/a": {"post": post}}), "0.5.0")["paths"]["/a"]["post"]
     assert before == {
         "parameters": [old],
-        "requestBody": {"required": True, "content": plain},
-        "responses": {"200": {"description": "Done.", "content": plain}},
+        "requestBody": {"required": True, "content": json_content},
+        "responses": {"200": {"description": "Done.", "content": json_content}},
     }
     after = project(document(paths={"/a": {"post": post}}), "0.6.0")["paths"]["/a"]["post"]
     assert after == {
@@ -215,8 +215,8 @@ def test_history_gives_the_earlier_body_type() -> None:
     for version, expected in (("0.5.0", "Old"), ("0.6.0", "New")):
         projected = project(contract, version)["paths"]["/a"]["post"]["requestBody"]
         assert projected == {"content": {"application/json": {"schema": ref(expected)}}}
-    everything = union_document(contract)["paths"]["/a"]["post"]["requestBody"]
-    assert everything == {"content": {"application/json": {"schema": ref("New")}}}
+    union_body = union_document(contract)["paths"]["/a"]["post"]["requestBody"]
+    assert union_body == {"content": {"application/json": {"schema": ref("New")}}}
 
 
 def test_unreferenced_schema_stays() -> None:

@@ -12,7 +12,7 @@ from support.contract_documents import TEXT, document, operation, ref
 from tinkerwire_base.conversion.versioning import parse_version, project, union_document
 
 versions = st.tuples(st.just(0), st.integers(1, 20), st.integers(0, 3)).map(lambda v: ".".join(map(str, v)))
-known = versions.filter(lambda v: parse_version(v) >= parse_version("0.3.0"))
+known_versions = versions.filter(lambda v: parse_version(v) >= parse_version("0.3.0"))
 times = st.fixed_dictionaries({}, optional={"x-since": versions, "x-until": versions})
 changes = {"required": st.booleans(), "schema": st.just({"type": "number"})}
 history = st.lists(st.fixed_dictionaries({"until": versions}, optional=changes), max_size=2)
@@ -37,17 +37,17 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     return document(schemas, {"/a": {"get": operation(**draw(times))}})
 
 
-@given(documents(), known)
+@given(documents(), known_versions)
 def test_projection_is_idempotent(contract: dict[str, Any], version: str) -> None:
     """A plain document has no marks, so each of its versions is the document itself."""
     before = copy.deepcopy(contract)
-    plain = project(contract, version)
+    projected = project(contract, version)
     assert contract == before
-    assert project(plain, version) == plain
-    assert "x-" not in repr(plain)
+    assert project(projected, version) == projected
+    assert "x-" not in repr(projected)
 
 
-@given(documents(), known)
+@given(documents(), known_versions)
 def test_projection_is_consistent(contract: dict[str, Any], version: str) -> None:
     """With any marks, every required property exists, and every reference has a target."""
     schemas = project(contract, version)["components"]["schemas"]
@@ -57,11 +57,11 @@ def test_projection_is_consistent(contract: dict[str, Any], version: str) -> Non
         assert all(member["$ref"].rpartition("/")[2] in schemas for member in members)
 
 
-@given(documents(), known)
+@given(documents(), known_versions)
 def test_union_covers_every_version(contract: dict[str, Any], version: str) -> None:
     """The union has each version's schemas and properties, and requires no more than the version does."""
-    everything = union_document(contract)["components"]["schemas"]
+    union_schemas = union_document(contract)["components"]["schemas"]
     for name, schema in project(contract, version)["components"]["schemas"].items():
-        assert set(schema.get("properties", {})) <= set(everything[name].get("properties", {}))
-        assert set(everything[name].get("required", [])) <= set(schema.get("required", []))
-    assert "x-" not in repr(everything)
+        assert set(schema.get("properties", {})) <= set(union_schemas[name].get("properties", {}))
+        assert set(union_schemas[name].get("required", [])) <= set(schema.get("required", []))
+    assert "x-" not in repr(union_schemas)

@@ -88,13 +88,13 @@ def test_field_table_matches_the_contract() -> None:
 
 def test_other_packages_with_the_same_messages_do_not_clash() -> None:
     """The default pool may hold another release's messages under the same file and message names."""
-    other = descriptor_pb2.FileDescriptorProto(name=FILE, package=protobuf.PACKAGE, syntax="proto3")
-    other.message_type.add(name="Tensor").field.add(name="else", number=1, type=9, label=1)
+    other_file = descriptor_pb2.FileDescriptorProto(name=FILE, package=protobuf.PACKAGE, syntax="proto3")
+    other_file.message_type.add(name="Tensor").field.add(name="else", number=1, type=9, label=1)
     pools = [descriptor_pool.Default(), descriptor_pool.DescriptorPool()]
     other_classes = []
     for number, pool in enumerate(pools, start=1):
-        other.message_type[0].field[0].number = number
-        pool.AddSerializedFile(other.SerializeToString())
+        other_file.message_type[0].field[0].number = number
+        pool.AddSerializedFile(other_file.SerializeToString())
         other_classes.append(message_factory.GetMessageClass(pool.FindMessageTypeByName("tinker_public.Tensor")))
     assert [other_class(**{"else": "x"}).SerializeToString() for other_class in other_classes] == [
         b"\x0a\x01x",

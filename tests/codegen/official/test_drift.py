@@ -84,8 +84,8 @@ def drift_of(folder: Path, files: dict[str, str], wire: str = "0.8.0") -> list[D
     return find_drift(folder / "schema", read_facts(open_release(str(wheel))), wire)
 
 
-def change_release(what: str) -> dict[str, str]:
-    file, old, new = CHANGES[what]
+def change_release(change: str) -> dict[str, str]:
+    file, old, new = CHANGES[change]
     files = sources()
     assert old in files[file]
     return {**files, file: files[file].replace(old, new, 1)}
@@ -102,19 +102,19 @@ def test_described_release_has_no_drift(folder: Path) -> None:
     assert drift_of(folder, sources()) == []
 
 
-@pytest.mark.parametrize("what", sorted(EXPECTED))
-def test_each_change_is_reported_once(folder: Path, what: str) -> None:
+@pytest.mark.parametrize("change", sorted(EXPECTED))
+def test_each_change_is_reported_once(folder: Path, change: str) -> None:
     """Each kind of change gives one report with its kind and place, and nothing else."""
-    reports = [(d.change, d.kind, d.where, d.contract, d.release) for d in drift_of(folder, change_release(what))]
-    others = {report[:3] for report in reports if report != EXPECTED[what]}
-    assert EXPECTED[what] in reports
-    assert others <= FOLLOWS.get(what, set())
+    reports = [(d.change, d.kind, d.where, d.contract, d.release) for d in drift_of(folder, change_release(change))]
+    further_reports = {report[:3] for report in reports if report != EXPECTED[change]}
+    assert EXPECTED[change] in reports
+    assert further_reports <= FOLLOWS.get(change, set())
 
 
-@pytest.mark.parametrize("what", sorted(set(EXPECTED) - {"response changed"}))
-def test_snippet_records_the_change(folder: Path, what: str) -> None:
+@pytest.mark.parametrize("change", sorted(set(EXPECTED) - {"response changed"}))
+def test_snippet_records_the_change(folder: Path, change: str) -> None:
     """With the snippets in the contract neither the new version nor the one before has drift."""
-    files = change_release(what)
+    files = change_release(change)
     for drift in drift_of(folder, files):
         record(folder / "schema" / "jobs.yaml", drift.snippet)
     assert drift_of(folder, files) == []
@@ -187,9 +187,9 @@ def test_each_protobuf_change_is_reported_once(
     assert snippet in drift.snippet
 
 
-def run(folder: Path, files: dict[str, str], *more: str) -> int:
+def run(folder: Path, files: dict[str, str], *options: str) -> int:
     wheel = write_wheel(folder / "made.whl", files)
-    return main(["upstream", str(wheel), "--schema", str(folder / "schema"), *more])
+    return main(["upstream", str(wheel), "--schema", str(folder / "schema"), *options])
 
 
 def test_upstream_exit_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,32 +53,33 @@ def test_every_known_difference_occurs() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_history_matches_the_fact_files(version: str) -> None:
     """Types, endpoints and results restored from the history match the fact file."""
-    ours, theirs = restore_facts(HISTORY, version), facts_of(version)
-    assert ours["types"].keys() == theirs["types"].keys()
-    assert ours["endpoints"].keys() == theirs["endpoints"].keys()
-    assert sorted(map(str, ours["futures"])) == sorted(map(str, theirs["futures"]))
-    for name, kind in theirs["types"].items():
+    restored, recorded = restore_facts(HISTORY, version), facts_of(version)
+    assert restored["types"].keys() == recorded["types"].keys()
+    assert restored["endpoints"].keys() == recorded["endpoints"].keys()
+    assert sorted(map(str, restored["futures"])) == sorted(map(str, recorded["futures"]))
+    for name, kind in recorded["types"].items():
         fields = {field: fact["type"] for field, fact in kind.get("fields", {}).items()}
-        assert {field: fact["type"] for field, fact in ours["types"][name].get("fields", {}).items()} == fields, name
+        restored_fields = restored["types"][name].get("fields", {})
+        assert {field: fact["type"] for field, fact in restored_fields.items()} == fields, name
 
 
 @pytest.mark.parametrize("version", HISTORY["versions"])
 def test_headers_exist_in_the_versions_that_use_them(version: str) -> None:
     """Each header with a meaning for the API is in the contract in exactly the versions whose SDK uses it."""
     document = project(CONTRACT, version)
-    named = {scheme["name"] for scheme in document["components"]["securitySchemes"].values() if "name" in scheme}
-    named |= {header["name"] for header in document["x-headers"]["request"]} | set(document["x-headers"]["response"])
+    headers = {scheme["name"] for scheme in document["components"]["securitySchemes"].values() if "name" in scheme}
+    headers |= {header["name"] for header in document["x-headers"]["request"]} | set(document["x-headers"]["response"])
     for item in document["paths"].values():
         for operation in item.values():
-            named |= {p["name"] for p in operation.get("parameters", []) if p["in"] == "header"}
-            named |= {name for response in operation["responses"].values() for name in response.get("headers", {})}
-    known = {name.lower() for name in HISTORY["headers"]}
-    there = {
+            headers |= {p["name"] for p in operation.get("parameters", []) if p["in"] == "header"}
+            headers |= {name for response in operation["responses"].values() for name in response.get("headers", {})}
+    recorded_names = {name.lower() for name in HISTORY["headers"]}
+    expected_names = {
         name.lower()
         for name, header in HISTORY["headers"].items()
         if is_available({"x-since": header["first"], "x-until": header["removed_in"]}, parse_version(version))
     }
-    assert {name.lower() for name in named} & known == there
+    assert {name.lower() for name in headers} & recorded_names == expected_names
 
 
 @pytest.mark.parametrize(

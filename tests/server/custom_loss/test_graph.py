@@ -35,17 +35,17 @@ def call(serve: ServerFactory, tmp_path: Any) -> Any:
 
 
 SUM = node("call_method", "sum_1", "sum", ref("logprobs"))
-PLAIN = body(SUM)
+SUM_BODY = body(SUM)
 
 
 def replace_value(path: str, value: Any) -> dict[str, Any]:
     """Replace the value at a path of the basic request."""
-    changed_body = copy.deepcopy(PLAIN)
-    *way, last = (int(part) if part.isdecimal() else part for part in path.split("."))
+    changed_body = copy.deepcopy(SUM_BODY)
+    *parents, key = (int(part) if part.isdecimal() else part for part in path.split("."))
     place: Any = changed_body
-    for part in way:
+    for part in parents:
         place = place[part]
-    place[last] = value
+    place[key] = value
     return changed_body
 
 
@@ -123,7 +123,7 @@ def test_valid_graph_without_torch_is_501(call: Caller, monkeypatch: pytest.Monk
     """The error names the remedy; the server does not advertise custom losses."""
     monkeypatch.setattr(custom_losses, "is_torch_installed", lambda: False)
     monkeypatch.setattr(client_config, "is_torch_installed", lambda: False)
-    reply = call.post("create_custom_loss", {**PLAIN, "session_id": call.create_session()})
+    reply = call.post("create_custom_loss", {**SUM_BODY, "session_id": call.create_session()})
     assert (reply.status, reply.headers["x-should-retry"]) == (501, "false")
     assert "torch, which is not installed; install torch" in reply.body["detail"]
     with pytest.raises(
@@ -136,14 +136,14 @@ def test_losses_are_numbered_by_session(call: Caller, batch: BatchFactory, monke
     """Each session counts its own losses; losses of other sessions do not exist for it."""
     monkeypatch.setattr(custom_losses, "is_torch_installed", lambda: True)
     session_id = call.create_session()
-    mine = {**PLAIN, "session_id": session_id}
-    first = call.submit("create_custom_loss", mine)
-    assert call.submit("create_custom_loss", mine) == first
+    request_body = {**SUM_BODY, "session_id": session_id}
+    first = call.submit("create_custom_loss", request_body)
+    assert call.submit("create_custom_loss", request_body) == first
     loss_id = call.result(first)["loss_id"]
-    assert call.run("create_custom_loss", {**mine, "custom_loss_seq_id": 1})["loss_id"] != loss_id
-    assert call.post("create_custom_loss", {**mine, "name": "other"}).status == 409
-    assert call.post("create_custom_loss", {**mine, "custom_loss_seq_id": -1}).status == 422
-    assert call.post("create_custom_loss", {**mine, "session_id": "none"}).status == 404
+    assert call.run("create_custom_loss", {**request_body, "custom_loss_seq_id": 1})["loss_id"] != loss_id
+    assert call.post("create_custom_loss", {**request_body, "name": "other"}).status == 409
+    assert call.post("create_custom_loss", {**request_body, "custom_loss_seq_id": -1}).status == 422
+    assert call.post("create_custom_loss", {**request_body, "session_id": "none"}).status == 404
     stranger = call.create_model()
     for config, status in (
         ({"loss_id": loss_id}, 404),
@@ -167,9 +167,9 @@ def ratio(logprobs: Any, advantages: Any, old: Any) -> Any:
     import torch  # noqa: PLC0415
 
     r = torch.exp(logprobs - old)
-    held = torch.clamp(r, 0.8, 1.2)
-    loss = -torch.minimum(r * advantages, held * advantages).sum()
-    return loss, {"custom/ratio:mean": r.mean(), "custom/clipped:sum": (r != held).float().sum()}
+    clipped = torch.clamp(r, 0.8, 1.2)
+    loss = -torch.minimum(r * advantages, clipped * advantages).sum()
+    return loss, {"custom/ratio:mean": r.mean(), "custom/clipped:sum": (r != clipped).float().sum()}
 
 
 def examples() -> list[tw.Datum]:
@@ -220,8 +220,8 @@ def test_server_and_client_evaluation_agree() -> None:
     for version in (NEWEST, "0.16.1"):
         handle, there = train_on_custom_loss(version)
         assert handle.loss_id is None
-        for ours, theirs in zip(here, there, strict=True):
-            assert ours == pytest.approx({key: theirs[key] for key in ours}, rel=1e-4)
+        for server_metrics, client_metrics in zip(here, there, strict=True):
+            assert server_metrics == pytest.approx({key: client_metrics[key] for key in server_metrics}, rel=1e-4)
     losses = [step["loss:sum"] for step in here[:-1]]
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < losses[0] - 1

@@ -31,8 +31,10 @@ def send_many(call: Caller, count: int = 200) -> list[int | str]:
 
 def test_equal_seeds_inject_equal_faults(serve: ServerFactory) -> None:
     """Equal seeds fail the same requests; another seed fails others."""
-    first, repeated, other = (send_many(serve(fault_injection=FaultInjection(seed=seed, **ALL))) for seed in (3, 3, 4))
-    assert first == repeated != other
+    first, repeated, different = (
+        send_many(serve(fault_injection=FaultInjection(seed=seed, **ALL))) for seed in (3, 3, 4)
+    )
+    assert first == repeated != different
 
 
 def test_each_fault_has_its_probability(serve: ServerFactory) -> None:

@@ -80,12 +80,12 @@ def test_empty_batch_is_an_error(make_model):
 def test_any_numeric_dtype_is_accepted(dtype, make_model):
     """Inputs of other numeric dtypes give the result of the usual ones."""
     tokens = np.array([1, 0, 1])
-    plain = Example(tokens, {"target_tokens": tokens, "weights": tokens.astype(float)})
+    usual = Example(tokens, {"target_tokens": tokens, "weights": tokens.astype(float)})
     kind = np.uint8 if dtype is np.bool_ else dtype
-    other = Example(tokens.astype(kind), {"target_tokens": tokens.astype(kind), "weights": tokens.astype(dtype)})
+    converted = Example(tokens.astype(kind), {"target_tokens": tokens.astype(kind), "weights": tokens.astype(dtype)})
     model = make_model()
-    expected = model.forward([plain], "cross_entropy").metrics
-    assert model.forward([other], "cross_entropy").metrics == expected
+    expected = model.forward([usual], "cross_entropy").metrics
+    assert model.forward([converted], "cross_entropy").metrics == expected
 
 
 @pytest.mark.parametrize(

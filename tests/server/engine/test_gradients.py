@@ -20,12 +20,12 @@ def _surrogate(model: LoraModel, examples: list[Example], loss_fn: str):
     """Evaluate the function of the engine's gradient; cispo has its clipped ratio fixed."""
     if loss_fn != "cispo":
         return lambda: _loss(model, examples, loss_fn)
-    held = []
+    evaluated = []
     for example, output in zip(examples, model.forward(examples, loss_fn).outputs, strict=True):
         p, inputs = output["logprobs"].astype(np.float64), example.inputs
         ratio = np.exp(p - inputs["logprobs"])
         weights = np.clip(ratio, inputs["clip_low_threshold"], inputs["clip_high_threshold"])
-        held.append(
+        evaluated.append(
             Example(
                 example.tokens,
                 {
@@ -34,7 +34,7 @@ def _surrogate(model: LoraModel, examples: list[Example], loss_fn: str):
                 },
             )
         )
-    return lambda: _loss(model, held, "cross_entropy")
+    return lambda: _loss(model, evaluated, "cross_entropy")
 
 
 def _worst_relative_error(model: LoraModel, examples: list[Example], loss_fn: str) -> float:
@@ -84,7 +84,7 @@ def test_batch_equals_the_sum_of_its_examples(loss_fn, make_model, make_examples
     examples = make_examples(loss_fn, lengths=(4, 11, 1, 7, 7))
     batch_result = together.forward_backward(examples, loss_fn)
     singles = [apart.forward_backward([example], loss_fn) for example in examples]
-    assert batch_result.metrics["loss:sum"] == pytest.approx(sum(one.metrics["loss:sum"] for one in singles))
+    assert batch_result.metrics["loss:sum"] == pytest.approx(sum(single.metrics["loss:sum"] for single in singles))
     for output, single in zip(batch_result.outputs, singles, strict=True):
         np.testing.assert_allclose(output["logprobs"], single.outputs[0]["logprobs"], rtol=1e-6)
     for name, value in together.grads.items():
@@ -126,9 +126,9 @@ def test_later_tokens_do_not_change_earlier_logprobs(make_model, make_examples):
 def test_forward_accumulates_no_gradient(make_model, make_examples):
     """Forward returns the same result as forward_backward."""
     model, examples = make_model(), make_examples("ppo")
-    seen = model.forward(examples, "ppo")
+    evaluated = model.forward(examples, "ppo")
     assert not model.grads
-    assert model.forward_backward(examples, "ppo").metrics == seen.metrics
+    assert model.forward_backward(examples, "ppo").metrics == evaluated.metrics
 
 
 def test_chunk_size_does_not_change_the_gradient(make_model, make_examples, monkeypatch):

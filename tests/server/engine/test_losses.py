@@ -36,9 +36,9 @@ def test_loss_equals_the_documented_sum(loss_fn, make_model, make_examples):
         example.inputs.pop("clip_high_threshold", None)
     result = model.forward(examples, loss_fn)
     rows = zip(examples, result.outputs, strict=True)
-    expected = [_expected(loss_fn, out["logprobs"], example.inputs, 0.8, 1.2) for example, out in rows]
+    expected = [_expected(loss_fn, output["logprobs"], example.inputs, 0.8, 1.2) for example, output in rows]
     assert result.metrics["loss:sum"] == pytest.approx(sum(expected), rel=1e-5)
-    own = [float(out["elementwise_loss"].sum()) for out in result.outputs]
+    own = [float(output["elementwise_loss"].sum()) for output in result.outputs]
     assert own == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
@@ -46,10 +46,10 @@ def test_loss_equals_the_documented_sum(loss_fn, make_model, make_examples):
 def test_thresholds_per_token_override_the_config(loss_fn, make_model, make_examples):
     """A threshold in the config acts like the same number at every token."""
     model, (example,) = make_model(), make_examples(loss_fn, lengths=(40,))
-    plain = {key: value for key, value in example.inputs.items() if not key.startswith("clip")}
-    by_token = {**plain, "clip_low_threshold": np.full(40, 0.95), "clip_high_threshold": np.full(40, 1.05)}
+    unclipped = {key: value for key, value in example.inputs.items() if not key.startswith("clip")}
+    by_token = {**unclipped, "clip_low_threshold": np.full(40, 0.95), "clip_high_threshold": np.full(40, 1.05)}
     config = {"clip_low_threshold": 0.95, "clip_high_threshold": 1.05}
-    bare, full = Example(example.tokens, plain), Example(example.tokens, by_token)
+    bare, full = Example(example.tokens, unclipped), Example(example.tokens, by_token)
     expected = model.forward([full], loss_fn).metrics
     assert model.forward([bare], loss_fn, config).metrics == expected
     assert model.forward([full], loss_fn, {"clip_low_threshold": 0.0}).metrics == expected
@@ -88,9 +88,9 @@ def test_zero_weight_or_advantage_has_zero_loss_and_gradient(loss_fn, make_model
 def test_metrics_of_halves_combine_to_those_of_the_batch(make_examples_once, make_model_once, lengths, cut):
     """Sums add, and means weighted by examples average, to the metrics of the uncut batch."""
     examples = make_examples_once("ppo", lengths=lengths)
-    halves = [half for half in (examples[:cut], examples[cut:]) if half]
+    halves = [half_batch for half_batch in (examples[:cut], examples[cut:]) if half_batch]
     batch_metrics = make_model_once.forward(examples, "ppo").metrics
-    parts = [(len(half), make_model_once.forward(half, "ppo").metrics) for half in halves]
+    parts = [(len(half_batch), make_model_once.forward(half_batch, "ppo").metrics) for half_batch in halves]
     for key, value in batch_metrics.items():
         total = sum(count * part[key] if key.endswith(":mean") else part[key] for count, part in parts)
         combined = total / len(examples) if key.endswith(":mean") else total

@@ -89,5 +89,5 @@ def test_numpy_errstate_applies_on_every_thread() -> None:
 
 def test_process_exits_without_error_during_work() -> None:
     """Running work continues while the process exits, and prints no error."""
-    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "went on: True\n")
+    completed = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60, check=False)
+    assert (completed.returncode, completed.stderr) == (0, "went on: True\n")

@@ -39,8 +39,8 @@ def test_logprobs_equal_those_of_forward(rule, model, sampler):
     for sequence in samples.sequences:
         expected = _forward_logprobs(model, PROMPT + sequence.tokens)
         assert samples.prompt_logprobs[0] is None
-        got = [*samples.prompt_logprobs[1:], *sequence.logprobs]
-        np.testing.assert_allclose(got, expected, atol=1e-4)
+        logprobs = [*samples.prompt_logprobs[1:], *sequence.logprobs]
+        np.testing.assert_allclose(logprobs, expected, atol=1e-4)
 
 
 def test_temperature_zero_gives_the_argmax(model, sampler):
@@ -57,8 +57,8 @@ def test_temperature_zero_gives_the_argmax(model, sampler):
 def test_new_adapter_samples_like_the_base(make_model):
     """Without an adapter, or with an untrained one, the continuations are the same."""
     model = make_model(dtype=np.float32, moved=False)
-    plain = Sampler(model.base).sample(PROMPT, 2, 20, seed=4)
-    assert plain == Sampler(model.base, model.adapter_snapshot()).sample(PROMPT, 2, 20, seed=4)
+    base_samples = Sampler(model.base).sample(PROMPT, 2, 20, seed=4)
+    assert base_samples == Sampler(model.base, model.adapter_snapshot()).sample(PROMPT, 2, 20, seed=4)
 
 
 def test_training_does_not_change_an_existing_sampler(model, sampler, make_examples):
@@ -80,8 +80,8 @@ def test_seed_reproduces_samples(sampler):
 
 def test_missing_seed_is_random_and_any_int_is_a_seed(sampler):
     """Two requests without a seed differ; a negative seed is valid."""
-    one, two = sampler.sample(PROMPT, 1, 20), sampler.sample(PROMPT, 1, 20)
-    assert one != two
+    first, second = sampler.sample(PROMPT, 1, 20), sampler.sample(PROMPT, 1, 20)
+    assert first != second
     assert sampler.sample(PROMPT, 1, 20, seed=-3) == sampler.sample(PROMPT, 1, 20, seed=-3)
 
 
@@ -101,16 +101,16 @@ def test_many_long_samples_are_decoded_in_groups(sampler, monkeypatch):
     """The total context size limits the memory, and the samples are the same."""
     together = sampler.sample(PROMPT, 7, 30, seed=5)
     widths = []
-    plain = KeyValueCache.select
+    select = KeyValueCache.select
 
-    def select(cache, rows):
+    def select_and_record(cache, rows):
         widths.append(len(rows))
-        return plain(cache, rows)
+        return select(cache, rows)
 
-    monkeypatch.setattr(KeyValueCache, "select", select)
+    monkeypatch.setattr(KeyValueCache, "select", select_and_record)
     config = base_model(NANO).config
-    room = 2 * config.n_layers * config.d_model * (len(PROMPT) + 30)
-    monkeypatch.setattr(sampler_module, "MAX_CACHED", 3 * room)
+    cached_values = 2 * config.n_layers * config.d_model * (len(PROMPT) + 30)
+    monkeypatch.setattr(sampler_module, "MAX_CACHED", 3 * cached_values)
     assert [s.tokens for s in sampler.sample(PROMPT, 7, 30, seed=5).sequences] == [s.tokens for s in together.sequences]
     assert widths == [3, 3, 1]
     monkeypatch.setattr(sampler_module, "MAX_CACHED", 1)
@@ -157,18 +157,18 @@ def test_stop_text_does_not_match_the_prompt(sampler):
     pair = [PROMPT[-1], free.tokens[0]]
     assert all(free.tokens[i : i + 2] != pair for i in range(19))
     if free.tokens[0] < 128:
-        (got,) = sampler.sample(PROMPT, 1, 20, seed=2, stop=bytes(pair).decode()).sequences
-        assert got == free
+        (sequence,) = sampler.sample(PROMPT, 1, 20, seed=2, stop=bytes(pair).decode()).sequences
+        assert sequence == free
 
 
 def test_max_tokens_or_the_context_limits_the_length(sampler):
     """Any max_tokens applies, 0 included; at the end of the context the stop reason is length."""
-    room = base_model(NANO).config.max_context
+    max_context = base_model(NANO).config.max_context
     for max_tokens, prompt, expected in (
         (0, PROMPT, 0),
         (3, PROMPT, 3),
-        (None, [65] * (room - 4), 4),
-        (9, [65] * room, 0),
+        (None, [65] * (max_context - 4), 4),
+        (9, [65] * max_context, 0),
     ):
         (sequence,) = sampler.sample(prompt, 1, max_tokens, seed=1).sequences
         assert len(sequence.tokens) == len(sequence.logprobs) == expected
@@ -178,12 +178,12 @@ def test_max_tokens_or_the_context_limits_the_length(sampler):
 def test_topk_prompt_logprobs_are_the_best_of_each_position(model, sampler):
     """The best come first, the first position has None, and a larger k gives the whole vocabulary."""
     samples = sampler.sample(PROMPT, 1, 1, prompt_logprobs=True, topk_prompt_logprobs=3)
-    everything = sampler.sample(PROMPT, 1, 1, topk_prompt_logprobs=999)
-    assert everything.prompt_logprobs is None
+    response = sampler.sample(PROMPT, 1, 1, topk_prompt_logprobs=999)
+    assert response.prompt_logprobs is None
     assert samples.topk_prompt_logprobs[0] is None
     assert len(samples.topk_prompt_logprobs) == len(PROMPT)
     for at in range(1, len(PROMPT)):
-        ranked = everything.topk_prompt_logprobs[at]
+        ranked = response.topk_prompt_logprobs[at]
         assert len(ranked) == 257
         assert ranked == sorted(ranked, key=lambda pair: -pair[1])
         assert samples.topk_prompt_logprobs[at] == ranked[:3]
@@ -210,12 +210,12 @@ def _allowed(logits: np.ndarray, temperature: float, top_k: int, top_p: float) -
     order = order if top_k == -1 else order[:top_k]
     weights = np.exp((logits[order] - logits.max()) / temperature)
     weights /= weights.sum()
-    allowed, held = set(), 0.0
+    allowed, probability = set(), 0.0
     for token, weight in zip(order, weights, strict=True):
-        if held >= top_p + 1e-9:
+        if probability >= top_p + 1e-9:
             break
         allowed.add(token)
-        held += weight
+        probability += weight
     return allowed
 
 

@@ -28,12 +28,12 @@ def test_equal_seeds_give_equal_models_to_the_bit(make_model, make_examples):
     """The bits are equal before and after training; another seed gives other bits."""
     examples = make_examples("cross_entropy", lengths=(60, 40, 33, 5) * 12)
     first, second = (make_model(dtype=np.float32, moved=False, seed=5) for _ in range(2))
-    other = make_model(dtype=np.float32, moved=False, seed=6)
+    different = make_model(dtype=np.float32, moved=False, seed=6)
     _assert_same(first, second)
-    for model in (first, second, other):
+    for model in (first, second, different):
         _train(model, examples, range(4))
     _assert_same(first, second)
-    assert any((first.params[name] != other.params[name]).any() for name in first.params)
+    assert any((first.params[name] != different.params[name]).any() for name in first.params)
 
 
 def test_equal_seeds_give_equal_bits_in_another_process():
@@ -63,16 +63,16 @@ def test_equal_seeds_give_equal_bits_in_another_process():
 
 def test_without_a_seed_models_differ():
     """Two models with seed None start from different adapters."""
-    one, two = (LoraModel(base_model(NANO), LoraSettings(rank=2, seed=None)) for _ in range(2))
-    assert any((one.params[name] != two.params[name]).any() for name in one.params)
+    first, second = (LoraModel(base_model(NANO), LoraSettings(rank=2, seed=None)) for _ in range(2))
+    assert any((first.params[name] != second.params[name]).any() for name in first.params)
 
 
 def test_new_adapter_does_not_change_logprobs(make_model, make_examples):
     """Before training, two seeds give the log probabilities of the base."""
     examples = make_examples("cross_entropy")
     results = [make_model(moved=False, seed=seed).forward(examples, "cross_entropy") for seed in (1, 2)]
-    for one, two in zip(results[0].outputs, results[1].outputs, strict=True):
-        np.testing.assert_array_equal(one["logprobs"], two["logprobs"])
+    for first, second in zip(results[0].outputs, results[1].outputs, strict=True):
+        np.testing.assert_array_equal(first["logprobs"], second["logprobs"])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -88,8 +88,8 @@ def test_resumed_training_equals_uninterrupted_training(dtype, make_model, make_
         resumed.load_arrays(saved, optimizer=optimizer)
         assert resumed.step == (3 if optimizer else 0)
         _train(resumed, examples, range(3, 6))
-        same = all((resumed.params[name] == straight.params[name]).all() for name in straight.params)
-        assert same is optimizer
+        is_equal = all((resumed.params[name] == straight.params[name]).all() for name in straight.params)
+        assert is_equal is optimizer
 
 
 def test_saved_arrays_are_copies(make_model, make_examples):

@@ -8,7 +8,7 @@ from tinkerwire._server.engine import EngineError, Example
 TOKENS = np.array([5, 6, 7, 8])
 FIRST = Example(TOKENS, {"target_tokens": np.array([6, 7, 8, 9]), "weights": np.array([0.5, 1.0, -2.0, 0.0])})
 SECOND = Example(TOKENS, {"target_tokens": np.array([1, 7, 3, 4]), "weights": np.array([1.0, 0.25, 0.0, 3.0])})
-BOTH = Example(
+TWO_TARGETS = Example(
     TOKENS,
     {key: np.stack([FIRST.inputs[key], SECOND.inputs[key]], axis=1) for key in ("target_tokens", "weights")},
 )
@@ -21,14 +21,14 @@ def _grads(model, *examples):
 
 def test_losses_and_gradients_of_two_targets_add_up(make_model):
     """This also holds where a token is a target twice; the logprobs form one column a target."""
-    both, together = _grads(make_model(), BOTH)
-    one, other = _grads(make_model(), FIRST)[0], _grads(make_model(), SECOND)[0]
-    assert both.outputs[0]["logprobs"].shape == (4, 2)
-    for column, alone in enumerate((one, other)):
+    combined, together = _grads(make_model(), TWO_TARGETS)
+    first, second = _grads(make_model(), FIRST)[0], _grads(make_model(), SECOND)[0]
+    assert combined.outputs[0]["logprobs"].shape == (4, 2)
+    for column, alone in enumerate((first, second)):
         for key in ("logprobs", "elementwise_loss"):
-            np.testing.assert_allclose(both.outputs[0][key][:, column], alone.outputs[0][key], rtol=1e-5)
-    assert both.metrics["loss:sum"] == pytest.approx(one.metrics["loss:sum"] + other.metrics["loss:sum"])
-    assert both.metrics["tokens:sum"] == 4
+            np.testing.assert_allclose(combined.outputs[0][key][:, column], alone.outputs[0][key], rtol=1e-5)
+    assert combined.metrics["loss:sum"] == pytest.approx(first.metrics["loss:sum"] + second.metrics["loss:sum"])
+    assert combined.metrics["tokens:sum"] == 4
     apart = _grads(make_model(), FIRST, SECOND)[1]
     for name, value in apart.items():
         np.testing.assert_allclose(together[name], value, rtol=1e-7, atol=1e-12)
@@ -37,8 +37,8 @@ def test_losses_and_gradients_of_two_targets_add_up(make_model):
 def test_batch_may_mix_target_shapes(make_model):
     """Examples with one, two or no target columns give the same results as alone, in their own shapes."""
     single = Example(TOKENS[:2], {"target_tokens": np.array([[6], [7]])})
-    mixed = make_model().forward([FIRST, BOTH, single], "cross_entropy").outputs
-    for output, example in zip(mixed, (FIRST, BOTH, single), strict=True):
+    mixed = make_model().forward([FIRST, TWO_TARGETS, single], "cross_entropy").outputs
+    for output, example in zip(mixed, (FIRST, TWO_TARGETS, single), strict=True):
         assert output["logprobs"].shape == example.inputs["target_tokens"].shape
         (alone,) = make_model().forward([example], "cross_entropy").outputs
         np.testing.assert_allclose(output["logprobs"], alone["logprobs"], rtol=1e-5)

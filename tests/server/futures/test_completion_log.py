@@ -26,11 +26,11 @@ def call(serve: ServerFactory) -> Any:
 def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Block every sample until the test sets this event."""
     opened = threading.Event()
-    plain = Sampler.sample
+    original = Sampler.sample
 
-    def sample(self: Sampler, *arguments: Any, **more: Any) -> Any:
+    def sample(self: Sampler, *arguments: Any, **options: Any) -> Any:
         assert opened.wait(20)
-        return plain(self, *arguments, **more)
+        return original(self, *arguments, **options)
 
     monkeypatch.setattr(Sampler, "sample", sample)
     yield opened
@@ -51,9 +51,9 @@ def _submit_sample(call: Caller, sampler_id: str, seq_id: int, tokens: list[int]
     return request_id
 
 
-def _poll(sampler_id: str, cursor: int = 0, *, clone: int = 0, timeout: float | None = None, **more: Any) -> Any:
+def _poll(sampler_id: str, cursor: int = 0, *, clone: int = 0, timeout: float | None = None, **changes: Any) -> Any:
     target = {"type": "sampling_session", "sampling_session_id": sampler_id, "cloned_sampler_id": clone}
-    return {"target": target, "prev_cursor": cursor, "timeout": timeout, **more}
+    return {"target": target, "prev_cursor": cursor, "timeout": timeout, **changes}
 
 
 def _completed(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tuple[list[Any], int]:
@@ -131,10 +131,10 @@ def test_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: 
     assert "cancelled" in call.result(request_id)["error"]
     assert _completed(call, sampler_id, 1)[0][0]["state"] == "failed"
     sampling.set()
-    done = _submit_sample(call, sampler_id, 1)
-    content = call.result(done)
-    assert call.post("cancel_future", {"request_id": done}).status == 204
-    assert call.result(done) == content
+    finished_id = _submit_sample(call, sampler_id, 1)
+    content = call.result(finished_id)
+    assert call.post("cancel_future", {"request_id": finished_id}).status == 204
+    assert call.result(finished_id) == content
 
 
 def test_only_samples_can_be_cancelled(call: Caller) -> None:

@@ -147,14 +147,14 @@ def test_close_fails_waiting_polls(serve: ServerFactory, gate: threading.Event, 
 def test_close_ends_futures_of_requests_in_progress(serve: ServerFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is accepted during close ends with a failure; later requests are rejected."""
     call = serve()
-    plain = HANDLERS["asample"]
+    handle_sample = HANDLERS["asample"]
     begun, closing = threading.Event(), threading.Event()
 
     def slow(state: Any, request: Any) -> Any:
         begun.set()
         assert closing.wait(20)
         time.sleep(0.2)
-        return plain(state, request)
+        return handle_sample(state, request)
 
     def close() -> None:
         assert begun.wait(20)
@@ -162,15 +162,15 @@ def test_close_ends_futures_of_requests_in_progress(serve: ServerFactory, monkey
         call.server.close()
 
     monkeypatch.setitem(HANDLERS, "asample", slow)  # type: ignore[arg-type]
-    ask = {"base_model": NANO, "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 1}}
+    sample_request = {"base_model": NANO, "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 1}}
     thread = threading.Thread(target=close)
     thread.start()
-    accepted = call.post("asample", ask)
+    accepted = call.post("asample", sample_request)
     thread.join()
     futures = call.server._state.futures
     assert (accepted.status, futures.pending_count) == (200, 0)
     assert futures.get(accepted.body["request_id"]).result is not None
-    assert call.post("asample", ask).status == 503
+    assert call.post("asample", sample_request).status == 503
 
 
 def test_many_polls_of_one_result_all_return(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:

@@ -25,8 +25,8 @@ def model_id(call: Caller) -> str:
     return created_id
 
 
-def _load(session_id: str, number: int, path: str, **more: Any) -> dict[str, Any]:
-    return {"session_id": session_id, "model_seq_id": number, "path": path, "optimizer": False, **more}
+def _load(session_id: str, number: int, path: str, **changes: Any) -> dict[str, Any]:
+    return {"session_id": session_id, "model_seq_id": number, "path": path, "optimizer": False, **changes}
 
 
 def test_model_is_created_from_weights(call: Caller, model_id: str) -> None:

@@ -12,10 +12,10 @@ from support.server_fixtures import Caller, ServerFactory
 NANO = "tinkerwire/byte-nano"
 
 
-def _create_sample_request(sampler_id: str, **more: Any) -> dict[str, Any]:
-    params = {"max_tokens": 3, "seed": 5, **more.pop("sampling_params", {})}
+def _create_sample_request(sampler_id: str, **changes: Any) -> dict[str, Any]:
+    params = {"max_tokens": 3, "seed": 5, **changes.pop("sampling_params", {})}
     chunks = [{"tokens": [72, 101]}, {"tokens": [108], "type": "encoded_text"}]
-    return {"sampling_session_id": sampler_id, "prompt": {"chunks": chunks}, "sampling_params": params, **more}
+    return {"sampling_session_id": sampler_id, "prompt": {"chunks": chunks}, "sampling_params": params, **changes}
 
 
 def test_samples_have_logprobs(call: Caller, sampler_id: str) -> None:
@@ -48,8 +48,10 @@ def test_server_seed_makes_all_samples_repeatable(serve: ServerFactory) -> None:
 
     def draw(seed: int) -> Any:
         call = serve(seed=seed)
-        ask = _create_sample_request(call.create_sampler(), seq_id=0, sampling_params={"seed": None, "max_tokens": 20})
-        return call.run("asample", ask)["sequences"]
+        sample_request = _create_sample_request(
+            call.create_sampler(), seq_id=0, sampling_params={"seed": None, "max_tokens": 20}
+        )
+        return call.run("asample", sample_request)["sequences"]
 
     assert draw(1) == draw(1) != draw(2)
 
@@ -131,7 +133,7 @@ def test_sampler_info_has_base_model_and_path(call: Caller) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "status"),
+    ("weights", "status"),
     [
         ({}, 422),
         ({"base_model": "llama"}, 404),
@@ -141,9 +143,9 @@ def test_sampler_info_has_base_model_and_path(call: Caller) -> None:
         ({"base_model": NANO, "sampling_session_seq_id": -1}, 422),
     ],
 )
-def test_sampling_session_without_existing_weights_is_rejected(call: Caller, what: Any, status: int) -> None:
+def test_sampling_session_without_existing_weights_is_rejected(call: Caller, weights: Any, status: int) -> None:
     """The request has neither base model nor path, or a path that does not exist."""
-    body = {"session_id": call.create_session(), "sampling_session_seq_id": 0, **what}
+    body = {"session_id": call.create_session(), "sampling_session_seq_id": 0, **weights}
     assert call.post("create_sampling_session", body).status == status
 
 
@@ -174,11 +176,16 @@ def test_path_is_sampled_without_a_sampling_session(call: Caller) -> None:
     logprobs = []
     for _ in range(2):
         path = call.run("save_weights_for_sampler", {"model_id": model_id, "path": "a"})["path"]
-        ask = {**_create_sample_request(""), "sampling_session_id": None, "model_path": path, "prompt_logprobs": True}
-        logprobs.append(call.run("asample", ask)["prompt_logprobs"][1:])
-        assert call.run("asample", ask)["prompt_logprobs"][1:] == logprobs[-1]
+        sample_request = {
+            **_create_sample_request(""),
+            "sampling_session_id": None,
+            "model_path": path,
+            "prompt_logprobs": True,
+        }
+        logprobs.append(call.run("asample", sample_request)["prompt_logprobs"][1:])
+        assert call.run("asample", sample_request)["prompt_logprobs"][1:] == logprobs[-1]
         assert call("DELETE", f"training_runs/{model_id}/checkpoints/sampler_weights/a").status == 204
-        assert call.post("asample", ask).status == 404
+        assert call.post("asample", sample_request).status == 404
         call.train_step(model_id)
     assert logprobs[0] != logprobs[1]
 
@@ -186,7 +193,7 @@ def test_path_is_sampled_without_a_sampling_session(call: Caller) -> None:
 def test_full_queue_is_429_on_request(serve: ServerFactory) -> None:
     """With the backpressure header the response has Retry-After; without it the sample is queued."""
     call = serve(max_queued_samples=0)
-    ask = {**_create_sample_request(""), "sampling_session_id": None, "base_model": NANO}
-    pushed = call.post("asample", ask, headers={"X-Tinker-Sampling-Backpressure": "1"})
+    sample_request = {**_create_sample_request(""), "sampling_session_id": None, "base_model": NANO}
+    pushed = call.post("asample", sample_request, headers={"X-Tinker-Sampling-Backpressure": "1"})
     assert (pushed.status, pushed.headers["retry-after"]) == (429, "1")
-    assert call.post("asample", ask).status == 200
+    assert call.post("asample", sample_request).status == 200

@@ -26,10 +26,10 @@ def _get(url: str, *headers: tuple[str, str]) -> tuple[int, str]:
     for name, value in headers:
         connection.putheader(name, value)
     connection.endheaders()
-    answer = connection.getresponse()
-    text = answer.read().decode()
+    response = connection.getresponse()
+    text = response.read().decode()
     connection.close()
-    return answer.status, text
+    return response.status, text
 
 
 @pytest.mark.parametrize(

@@ -135,10 +135,10 @@ def test_sample_is_equal_in_json_and_protobuf(serve: ServerFactory) -> None:
     }
     request_id = call.submit("asample", body)
     binary = decode_sample(call.result(request_id))
-    plain = call.post("retrieve_future", {"request_id": request_id}, headers={"accept": "application/json"}).body
-    assert plain["sequences"][0].keys() == {"stop_reason", "tokens", "logprobs"}
-    assert plain["sequences"][0]["tokens"] == binary.sequences[0].tokens
-    assert plain["prompt_logprobs"] == pytest.approx(binary.prompt_logprobs)
+    json_body = call.post("retrieve_future", {"request_id": request_id}, headers={"accept": "application/json"}).body
+    assert json_body["sequences"][0].keys() == {"stop_reason", "tokens", "logprobs"}
+    assert json_body["sequences"][0]["tokens"] == binary.sequences[0].tokens
+    assert json_body["prompt_logprobs"] == pytest.approx(binary.prompt_logprobs)
     assert len(binary.sequences[0].topk_logprobs) == 3
     target = binary.target_prompt_logprobs.to_numpy()
     assert target[:, 0] == pytest.approx(binary.prompt_logprobs[1:])
@@ -149,7 +149,7 @@ def test_large_result_is_announced_by_its_size(serve: ServerFactory) -> None:
     """The client must allow it; the next poll returns the result."""
     call = serve(wire_version="0.38.0", max_inline_bytes=10)
     request_id = call.post_protobuf(call.create_model()).body["request_id"]
-    ask = {"request_id": request_id, "allow_metadata_only": True}
-    metadata = call.post("retrieve_future", ask, headers={"accept": PROTOBUF}).body
+    poll = {"request_id": request_id, "allow_metadata_only": True}
+    metadata = call.post("retrieve_future", poll, headers={"accept": PROTOBUF}).body
     content = call.result(request_id)
     assert metadata == {"status": "complete_metadata", "response_payload_size": len(content)}

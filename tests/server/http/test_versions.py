@@ -66,16 +66,18 @@ def test_field_newer_than_the_version_is_422(
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "last", "gone"),
+    ("path", "body", "older", "newer"),
     [
         ("load_weights", {"model_id": "m", "path": "tinker://m/weights/a"}, "0.4.1", "0.6.0"),
         ("asample", _make_sample_request(OLD_IMAGE), "0.4.1", "0.6.0"),
     ],
 )
-def test_field_older_than_the_version_is_422(serve: ServerFactory, path: str, body: Any, last: str, gone: str) -> None:
+def test_field_older_than_the_version_is_422(
+    serve: ServerFactory, path: str, body: Any, older: str, newer: str
+) -> None:
     """The field is removed, or has become required."""
-    assert serve(wire_version=last).post(path, body).status in (200, 404)
-    assert serve(wire_version=gone).post(path, body).status == 422
+    assert serve(wire_version=older).post(path, body).status in (200, 404)
+    assert serve(wire_version=newer).post(path, body).status == 422
 
 
 @pytest.mark.parametrize(
@@ -97,8 +99,8 @@ def test_field_older_than_the_version_is_422(serve: ServerFactory, path: str, bo
 )
 def test_operation_exists_in_its_versions_only(serve: ServerFactory, path: str, without: str, having: str) -> None:
     """In other versions it is 404; in its own, an empty object is at worst invalid."""
-    gone = serve(wire_version=without).post(path, {})
-    assert (gone.status, "is not an endpoint" in gone.body["detail"]) == (404, True)
+    rejected = serve(wire_version=without).post(path, {})
+    assert (rejected.status, "is not an endpoint" in rejected.body["detail"]) == (404, True)
     available = serve(wire_version=having).post(path, {})
     assert available.status == 422 or "is not an endpoint" not in str(available.body)
 
@@ -113,14 +115,14 @@ def test_media_type_of_the_version_is_accepted(
     """JSON is valid until 0.25.0, protobuf from 0.19.0 on; a 415 names the accepted types."""
     call = serve(wire_version=version)
     model_id = call.create_model()
-    plain = call.post("forward_backward", {"model_id": model_id, "forward_backward_input": batch()})
+    json_response = call.post("forward_backward", {"model_id": model_id, "forward_backward_input": batch()})
     request = m.ForwardBackwardRequest(
         forward_backward_input=Converter().structure(batch(), m.ForwardBackwardInput), model_id=model_id
     )
     headers = {"content-type": PROTOBUF}
-    coded = call.post("forward_backward", encode_request(request, max(version, "0.19.0")), headers=headers)
-    assert (plain.status, coded.status) == (json, binary)
-    for reply in (plain, coded):
+    protobuf_response = call.post("forward_backward", encode_request(request, max(version, "0.19.0")), headers=headers)
+    assert (json_response.status, protobuf_response.status) == (json, binary)
+    for reply in (json_response, protobuf_response):
         assert reply.status == 200 or f"in wire {version}" in reply.body["detail"]
 
 

@@ -15,13 +15,13 @@ class Log:
     """Log of the numbers of the jobs that ran, in order."""
 
     def __init__(self, gap_wait_s: float) -> None:
-        self.went: list[int] = []
+        self.executed: list[int] = []
         self.reorder_buffer = ReorderBuffer(lambda job: job(), gap_wait_s)
 
     def put(self, *numbers: int) -> list[int]:
         for number in numbers:
-            self.reorder_buffer.put(number, lambda number=number: self.went.append(number))
-        return self.went
+            self.reorder_buffer.put(number, lambda number=number: self.executed.append(number))
+        return self.executed
 
 
 @pytest.mark.parametrize("order", list(permutations((1, 2, 3, 4))))
@@ -44,16 +44,16 @@ def test_gap_is_skipped_after_its_wait(timers: list[Any]) -> None:
     assert log.put(1, 3, 4, 6) == [1]
     assert [timer.seconds for timer in timers] == [60]
     timers.pop().end()
-    assert log.went == [1, 3, 4]
+    assert log.executed == [1, 3, 4]
     timers.pop().end()
-    assert (log.went, log.reorder_buffer.last_released, timers) == ([1, 3, 4, 6], 6, [])
+    assert (log.executed, log.reorder_buffer.last_released, timers) == ([1, 3, 4, 6], 6, [])
 
 
 def test_gap_timer_fires_in_real_time() -> None:
     """The timers are real ones."""
-    log, gone = Log(0.01), threading.Event()
-    log.reorder_buffer.put(2, gone.set)
-    assert gone.wait(30)
+    log, executed = Log(0.01), threading.Event()
+    log.reorder_buffer.put(2, executed.set)
+    assert executed.wait(30)
 
 
 def test_filled_gap_does_not_shorten_the_wait_of_another(timers: list[Any]) -> None:
@@ -64,9 +64,9 @@ def test_filled_gap_does_not_shorten_the_wait_of_another(timers: list[Any]) -> N
     assert log.put(1, 4) == [1, 2]
     assert first not in timers
     first.end()
-    assert log.went == [1, 2]
+    assert log.executed == [1, 2]
     timers.pop().end()
-    assert log.went == [1, 2, 4]
+    assert log.executed == [1, 2, 4]
 
 
 def test_rejected_number_is_not_waited_for() -> None:
@@ -78,7 +78,7 @@ def test_rejected_number_is_not_waited_for() -> None:
     assert log.put(3) == [1, 3]
     log.put(5)
     log.reorder_buffer.skip(4)
-    assert (log.went, log.reorder_buffer.last_released) == ([1, 3, 5], 5)
+    assert (log.executed, log.reorder_buffer.last_released) == ([1, 3, 5], 5)
 
 
 def test_zero_wait_runs_jobs_at_once() -> None:
@@ -93,9 +93,9 @@ def test_flush_runs_all_jobs_and_close_runs_none(timers: list[Any]) -> None:
     log = Log(60)
     log.put(7, 3, 5)
     log.reorder_buffer.flush()
-    assert log.went == [3, 5, 7]
+    assert log.executed == [3, 5, 7]
     log.put(9)
     log.reorder_buffer.close()
     log.reorder_buffer.flush()
-    assert log.went == [3, 5, 7]
+    assert log.executed == [3, 5, 7]
     assert not timers

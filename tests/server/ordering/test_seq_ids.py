@@ -149,9 +149,9 @@ def test_waiting_operation_ends_with_its_model(serve: ServerFactory) -> None:
     """Unloading the model runs it; closing the server fails it."""
     call = serve(gap_wait_s=60.0, long_poll_s=5.0)
     model_id = call.create_model()
-    held = call.submit("optim_step", _step(model_id, 3))
+    waiting_id = call.submit("optim_step", _step(model_id, 3))
     call.run("unload_model", {"model_id": model_id})
-    assert "metrics" in call.result(held)
+    assert "metrics" in call.result(waiting_id)
     waiting = call.submit("optim_step", _step(call.create_model(), 3))
     promise = call.server._state.futures.get(waiting)
     call.server.close()
@@ -172,14 +172,14 @@ def test_resent_sample_is_not_drawn_twice(call: Caller) -> None:
     """The seq_id of the sampling session identifies a sample, in any order."""
     body = {"session_id": call.create_session(), "sampling_session_seq_id": 0, "base_model": NANO}
     sampler_id = call.post("create_sampling_session", body).body["sampling_session_id"]
-    ask = {
+    sample_request = {
         "sampling_session_id": sampler_id,
         "prompt": {"chunks": [{"tokens": [1]}]},
         "sampling_params": {"max_tokens": 2},
     }
-    later, first = (call.submit("asample", {**ask, "seq_id": seq_id}) for seq_id in (7, 0))
-    assert call.submit("asample", {**ask, "seq_id": 7}) == later != first
-    assert call.post("asample", {**ask, "num_samples": 2, "seq_id": 7}).status == 409
+    later, first = (call.submit("asample", {**sample_request, "seq_id": seq_id}) for seq_id in (7, 0))
+    assert call.submit("asample", {**sample_request, "seq_id": 7}) == later != first
+    assert call.post("asample", {**sample_request, "num_samples": 2, "seq_id": 7}).status == 409
 
 
 def test_resent_sampler_keeps_its_first_session(call: Caller) -> None:

@@ -46,8 +46,8 @@ def test_heartbeat_of_an_unknown_session_is_404(call: Caller) -> None:
 def test_resent_create_session_creates_one_session(call: Caller) -> None:
     """The same idempotency key gives the same session."""
     body = {"tags": ["a"], "user_metadata": {"b": 1}, "sdk_version": "0.16.1"}
-    first, again, other = (call.post("create_session", body, key=key).body for key in ("a", "a", "b"))
-    assert first == again != other
+    first, repeated, different = (call.post("create_session", body, key=key).body for key in ("a", "a", "b"))
+    assert first == repeated != different
 
 
 def test_wrong_api_key_is_401(serve: ServerFactory) -> None:

@@ -30,10 +30,10 @@ def test_loaded_training_equals_uninterrupted_training(call: Caller) -> None:
     call.train_step(model_id)
     losses = {}
     for number, optimizer in enumerate((True, False), start=1):
-        other = call.create_model(session_id, number, seed=99)
-        assert call.run("load_weights", {"model_id": other, "path": path, "optimizer": optimizer})["path"] == path
-        call.train_step(other)
-        losses[optimizer] = call.loss(other)
+        loaded_id = call.create_model(session_id, number, seed=99)
+        assert call.run("load_weights", {"model_id": loaded_id, "path": path, "optimizer": optimizer})["path"] == path
+        call.train_step(loaded_id)
+        losses[optimizer] = call.loss(loaded_id)
     assert losses[True] == call.loss(model_id) != losses[False]
 
 
@@ -53,9 +53,9 @@ def test_restarted_server_lists_and_loads_checkpoints(serve: ServerFactory, tmp_
     assert (run["lora_rank"], run["last_checkpoint"]["tinker_path"]) == (4, path)
     assert run["last_sampler_checkpoint"]["tinker_path"] == sampler
     session_id = second.create_session()
-    other = second.create_model(session_id, seed=7)
-    second.run("load_weights", {"model_id": other, "path": path, "optimizer": True})
-    assert second.loss(other) == loss
+    loaded_id = second.create_model(session_id, seed=7)
+    second.run("load_weights", {"model_id": loaded_id, "path": path, "optimizer": True})
+    assert second.loss(loaded_id) == loss
     body = {"session_id": session_id, "sampling_session_seq_id": 0, "model_path": sampler}
     assert second.post("create_sampling_session", body).status == 200
 
@@ -109,9 +109,9 @@ def test_mismatching_checkpoint_is_not_loaded(call: Caller) -> None:
     path = call.run("save_weights", {"model_id": source, "path": "a"})["path"]
     sampler = call.run("save_weights_for_sampler", {"model_id": source, "path": "a"})["path"]
     partial = call.create_model(session_id, 2, train_mlp=False)
-    for target, what in ((smaller, "rank"), (partial, "train_mlp")):
+    for target, setting in ((smaller, "rank"), (partial, "train_mlp")):
         failed = call.run("load_weights", {"model_id": target, "path": path, "optimizer": False})
-        assert (failed["category"], what in failed["error"]) == ("user", True)
+        assert (failed["category"], setting in failed["error"]) == ("user", True)
     missing = call.run("load_weights", {"model_id": source, "path": path + "x", "optimizer": False})
     assert missing["category"] == "user"
     refused = call.post("load_weights", {"model_id": source, "path": sampler, "optimizer": False})
@@ -258,25 +258,25 @@ def test_server_keeps_files_that_it_does_not_know(
     for name in ("whole", "half"):
         call.run("save_weights", {"model_id": model_id, "path": name})
     call.server.close()
-    [half] = tmp_path.rglob("half.npz")
-    half.unlink()
-    litter = [half.parent / ".writing-x", half.parent.parent / ".writing-y", half.parent / "alone.npz"]
-    litter += [half.parent / f"copy{number}.npz" for number in range(50)]
+    [truncated] = tmp_path.rglob("half.npz")
+    truncated.unlink()
+    litter = [truncated.parent / ".writing-x", truncated.parent.parent / ".writing-y", truncated.parent / "alone.npz"]
+    litter += [truncated.parent / f"copy{number}.npz" for number in range(50)]
     for path in litter:
         path.write_bytes(b"PK")
-    litter.append(half.parent / "link.npz")
-    litter[-1].symlink_to(half.parent / "whole.npz")
-    arrays_file = (half.parent / "whole.npz").read_bytes()
-    (half.parent / "broken.json").write_text("{")
-    (half.parent / "broken.npz").write_bytes(b"PK")
+    litter.append(truncated.parent / "link.npz")
+    litter[-1].symlink_to(truncated.parent / "whole.npz")
+    arrays_file = (truncated.parent / "whole.npz").read_bytes()
+    (truncated.parent / "broken.json").write_text("{")
+    (truncated.parent / "broken.npz").write_bytes(b"PK")
     listed = serve(folder=tmp_path)("GET", "checkpoints").body["checkpoints"]
     assert [checkpoint["checkpoint_id"] for checkpoint in listed] == ["weights/whole"]
     assert all(path.exists() for path in litter)
-    assert (half.parent / "whole.npz").read_bytes() == arrays_file
+    assert (truncated.parent / "whole.npz").read_bytes() == arrays_file
     [line] = [text for text in caplog.messages if "alone.npz" in text]
     assert "more" in line
     assert len(line) < 2000
-    assert (half.parent / "broken.npz").exists()
+    assert (truncated.parent / "broken.npz").exists()
 
 
 @pytest.mark.parametrize("dies", ["write_arrays", "_write_record", "unlink"])

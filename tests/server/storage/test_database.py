@@ -72,14 +72,14 @@ def test_rejection_commits_and_other_errors_roll_back(database: Database, path: 
     with pytest.raises(HttpError), database:
         database.execute(INSERT, "a")
         raise HttpError(422, "no")
-    called: list[int] = []
+    calls: list[int] = []
     with pytest.raises(ZeroDivisionError), database:
         database.execute(INSERT, "b")
-        database.after_commit(lambda: called.append(1))
+        database.after_commit(lambda: calls.append(1))
         raise ZeroDivisionError
     assert read_names(path) == ["a"]
     assert database.has_failed
-    assert not called
+    assert not calls
     with pytest.raises(StorageError, match="cannot be written"):
         database.execute(INSERT, "c")
 
@@ -105,12 +105,12 @@ def test_closed_database_keeps_deferred_statements_and_rejects_others(database: 
 
 def test_database_without_a_file_runs_callbacks_only(tmp_path: Path) -> None:
     database = Database(None, SCHEMA)
-    called: list[int] = []
+    calls: list[int] = []
     with database:
         database.execute(INSERT, "a")
         database.defer(INSERT, "b")
-        database.after_commit(lambda: called.append(1))
-    assert called
+        database.after_commit(lambda: calls.append(1))
+    assert calls
     assert database.query("SELECT * FROM settings") == []
 
 

@@ -107,9 +107,9 @@ def test_damaged_run_does_not_affect_other_runs(serve: ServerFactory, saved: Pat
     """This includes an id that leads out of the folder, or to another run."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
-    path, other = sorted(folder.rglob("run.json"))
-    others = orjson.loads(other.read_bytes())["run_id"]
-    for value in (*ODD, others):
+    path, intact_file = sorted(folder.rglob("run.json"))
+    intact_id = orjson.loads(intact_file.read_bytes())["run_id"]
+    for value in (*ODD, intact_id):
         if field == "user_metadata" and value in (None, {}):
             continue
         record = orjson.loads((saved / path.relative_to(folder)).read_bytes())
@@ -120,7 +120,7 @@ def test_damaged_run_does_not_affect_other_runs(serve: ServerFactory, saved: Pat
             continue
         with EmbeddedServer(folder=folder) as server:
             runs = [run.run_id for run in server._state.runs.newest_first()]
-        assert runs == [others], (field, value)
+        assert runs == [intact_id], (field, value)
 
 
 def test_unreadable_record_is_not_overwritten(serve: ServerFactory, saved: Path, tmp_path: Path) -> None:

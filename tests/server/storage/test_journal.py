@@ -46,11 +46,11 @@ def restart(serve: ServerFactory, tmp_path: Path) -> Iterator[Restart]:
 def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Block every sample until the test sets this event."""
     opened = threading.Event()
-    plain = Sampler.sample
+    original = Sampler.sample
 
     def sample(self: Sampler, *arguments: Any, **options: Any) -> Any:
         assert opened.wait(20)
-        return plain(self, *arguments, **options)
+        return original(self, *arguments, **options)
 
     monkeypatch.setattr(Sampler, "sample", sample)
     yield opened
@@ -120,19 +120,19 @@ def test_accepted_operations_run_after_a_restart(restart: Restart, serve: Server
     blocked = threading.Event()
     call.server._state.models.get(model_id).worker.put(lambda: blocked.wait(20) and None)
     step = call.submit("forward_backward", forward_backward(model_id, 1))
-    held = call.submit("optim_step", optim_step(model_id, 3))
+    waiting_id = call.submit("optim_step", optim_step(model_id, 3))
     call = restart()
     blocked.set()
     assert call.result(step)["metrics"]
     second = call.submit("forward_backward", forward_backward(model_id, 2))
     assert call.result(second)["metrics"]
-    assert call.result(held)["metrics"]["optimizer_step:max"] == 1.0
+    assert call.result(waiting_id)["metrics"]["optimizer_step:max"] == 1.0
     undisturbed = serve()
-    other = undisturbed.create_model()
+    undisturbed_id = undisturbed.create_model()
     for seq_id in (1, 2):
-        undisturbed.run("forward_backward", forward_backward(other, seq_id))
-    undisturbed.run("optim_step", optim_step(other, 3))
-    assert read_state(call, model_id) == read_state(undisturbed, other)
+        undisturbed.run("forward_backward", forward_backward(undisturbed_id, seq_id))
+    undisturbed.run("optim_step", optim_step(undisturbed_id, 3))
+    assert read_state(call, model_id) == read_state(undisturbed, undisturbed_id)
 
 
 def test_results_and_resent_requests_are_recognised_after_a_restart(restart: Restart) -> None:
