@@ -37,7 +37,7 @@ POLL = futures.retrieve_future(body=FutureRetrieveRequest(request_id="r-1"))
 TRY_AGAIN = {"request_id": "r-1", "queue_state": "active", "type": "try_again"}
 
 
-def answer(status: int, body: Any = None, **headers: str) -> WireResponse:
+def make_response(status: int, body: Any = None, **headers: str) -> WireResponse:
     content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
     return WireResponse(status=status, headers=headers, content=content)
 
@@ -51,7 +51,7 @@ def fault_of(call: Call[Any], response: WireResponse, url: str = "") -> APIStatu
 @pytest.mark.parametrize("status", [200, 201, 202])
 def test_successes_are_read(status: int) -> None:
     """A 2xx that the contract does not list is read like the one that it lists."""
-    assert GET_SESSION.parse(answer(status, SESSION), CONVERTER) == GetSessionResponse(
+    assert GET_SESSION.parse(make_response(status, SESSION), CONVERTER) == GetSessionResponse(
         training_run_ids=[], sampler_ids=["a"]
     )
 
@@ -60,7 +60,7 @@ def test_successes_are_read(status: int) -> None:
 @pytest.mark.parametrize("status", [200, 204])
 def test_operations_without_result_ignore_the_body(status: int, body: Any) -> None:
     """Any 2xx completes a deletion, with any body."""
-    assert runs.delete_checkpoint("r", "weights/1").parse(answer(status, body), CONVERTER) is None
+    assert runs.delete_checkpoint("r", "weights/1").parse(make_response(status, body), CONVERTER) is None
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_operations_without_result_ignore_the_body(status: int, body: Any) -> No
 )
 def test_invalid_success_raises_a_validation_error(body: Any) -> None:
     """An invalid 2xx raises an error with endpoint, status, invalid value and body."""
-    response = answer(200, body, **{"content-type": "text/html"})
+    response = make_response(200, body, **{"content-type": "text/html"})
     with pytest.raises(APIResponseValidationError, match="HTTP 200: the response does not fit") as caught:
         GET_SESSION.parse(response, CONVERTER, "http://h/x")
     error = caught.value
@@ -94,7 +94,7 @@ def test_invalid_success_raises_a_validation_error(body: Any) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("body", "shown", "parsed_body"),
+    ("body", "pattern", "parsed_body"),
     [
         ({"detail": "no such thing"}, "no such thing", {"detail": "no such thing"}),
         ({"detail": [{"loc": ["body"], "msg": "bad"}]}, "'msg'|\"msg\"", {"detail": [{"loc": ["body"], "msg": "bad"}]}),
@@ -107,13 +107,13 @@ def test_invalid_success_raises_a_validation_error(body: Any) -> None:
     ],
 )
 def test_errors_contain_the_body_of_the_server(
-    status: int, kind: type, body: Any, shown: str, parsed_body: Any
+    status: int, kind: type, body: Any, pattern: str, parsed_body: Any
 ) -> None:
     """A body of any shape is in the text, and decoded in .body; the class is that of the status."""
-    error = fault_of(GET_SESSION, answer(status, body))
+    error = fault_of(GET_SESSION, make_response(status, body))
     assert type(error) is kind
     assert error.status_code == status
-    with pytest.raises(APIStatusError, match=shown):
+    with pytest.raises(APIStatusError, match=pattern):
         raise error
     assert str(error).startswith(f"GET /api/v1/sessions/{{session_id}}: HTTP {status}: ")
     assert error.body == parsed_body
@@ -121,20 +121,20 @@ def test_errors_contain_the_body_of_the_server(
 
 def test_long_bodies_are_shortened_in_the_text_only() -> None:
     """A page of HTML does not fill the log; the response has all of it."""
-    error = fault_of(GET_SESSION, answer(500, b"x" * 5000))
+    error = fault_of(GET_SESSION, make_response(500, b"x" * 5000))
     assert len(str(error)) < 1100
     assert len(error.response.text) == 5000
 
 
 def test_errors_keep_the_headers() -> None:
     """Retry-After and its like can be read off an error."""
-    error = fault_of(GET_SESSION, answer(429, {}, **{"retry-after": "3"}))
+    error = fault_of(GET_SESSION, make_response(429, {}, **{"retry-after": "3"}))
     assert error.response.headers["retry-after"] == "3"
 
 
 def test_errors_contain_no_password() -> None:
     """User and password of a base URL are cut out."""
-    error = fault_of(GET_SESSION, answer(500), "https://me:secret@host:8/api?x=1")
+    error = fault_of(GET_SESSION, make_response(500), "https://me:secret@host:8/api?x=1")
     assert "secret" not in repr(vars(error)) + str(error)
     assert "https://host:8/api?x=1" in str(error)
 
@@ -143,43 +143,45 @@ def test_repr_of_a_request_has_neither_headers_nor_body() -> None:
     """The repr of a request is fit for a log."""
     body = CreateSessionRequest(tags=["hush"], user_metadata=None, sdk_version="0")
     request = session.create_session(body=body).encode(CONVERTER)
-    held = WireRequest(method="POST", path=request.path, headers={"x-api-key": "hush"}, content=request.content)
-    assert repr(held) == "WireRequest(method='POST', path='/api/v1/create_session', query=())"
-    assert b"hush" in (held.content or b"")
+    secret_request = WireRequest(
+        method="POST", path=request.path, headers={"x-api-key": "hush"}, content=request.content
+    )
+    assert repr(secret_request) == "WireRequest(method='POST', path='/api/v1/create_session', query=())"
+    assert b"hush" in (secret_request.content or b"")
 
 
 def test_try_again_is_a_result() -> None:
     """The statuses 200 and 408 of retrieve_future both carry try_again."""
     for status in (200, 408):
-        result = POLL.parse(answer(status, TRY_AGAIN), CONVERTER)
+        result = POLL.parse(make_response(status, TRY_AGAIN), CONVERTER)
         assert isinstance(result, TryAgainResponse) and result.queue_state == "active"
-    assert isinstance(POLL.parse(answer(200, {"sequences": []}), CONVERTER), SampleResponse)
+    assert isinstance(POLL.parse(make_response(200, {"sequences": []}), CONVERTER), SampleResponse)
 
 
 @pytest.mark.parametrize("body", [None, {}, b"<html>", {"detail": "timeout"}])
 def test_empty_408_is_an_error(body: Any) -> None:
     """Without the body of a try_again there is nothing to return."""
-    assert type(fault_of(POLL, answer(408, body))) is APIStatusError
+    assert type(fault_of(POLL, make_response(408, body))) is APIStatusError
 
 
 def test_410_of_a_future_is_an_error() -> None:
     """A future that is gone is an error with its status."""
-    assert fault_of(POLL, answer(410, {"detail": "expired"})).status_code == 410
+    assert fault_of(POLL, make_response(410, {"detail": "expired"})).status_code == 410
 
 
 def test_archive_url_is_read_from_a_body_or_a_redirect() -> None:
     """An archive URL comes in a body, or as a redirect, which has no body."""
     call = runs.get_checkpoint_archive_url("r", "weights/1")
-    result = call.parse(answer(200, {"url": "u", "expires": "2025-01-31T12:00:00Z"}), CONVERTER)
+    result = call.parse(make_response(200, {"url": "u", "expires": "2025-01-31T12:00:00Z"}), CONVERTER)
     assert isinstance(result, CheckpointArchiveUrlResponse)
-    assert call.parse(answer(302, None, location="u"), CONVERTER) is None
+    assert call.parse(make_response(302, None, location="u"), CONVERTER) is None
 
 
 def test_undeclared_success_returns_json() -> None:
     """The result of a user's endpoint without declared results is the JSON value."""
     call: Call[Any] = Call(Operation(name="x", tag="x", method="GET", path="/x", get_results=dict))
-    assert call.parse(answer(200, {"a": 1}), CONVERTER) == {"a": 1}
-    assert call.parse(answer(204), CONVERTER) is None
+    assert call.parse(make_response(200, {"a": 1}), CONVERTER) == {"a": 1}
+    assert call.parse(make_response(204), CONVERTER) is None
 
 
 def test_default_converter_is_made_once() -> None:

@@ -23,7 +23,7 @@ BUILTINS = {
 }
 
 
-def made(cls: type[TinkerError]) -> TinkerError:
+def make_error(cls: type[TinkerError]) -> TinkerError:
     parts: dict[str, Any] = {}
     if issubclass(cls, errors.APIError):
         parts |= {"request": REQUEST, "body": {"detail": "no"}}
@@ -42,7 +42,7 @@ def made(cls: type[TinkerError]) -> TinkerError:
 @pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
 def test_errors_survive_pickling_with_all_attributes(cls: type[TinkerError], again: Any) -> None:
     """Class, text and every part are there after a pickle, a copy and a deep copy."""
-    error = made(cls)
+    error = make_error(cls)
     restored = again(error)
     assert type(restored) is cls
     assert str(restored) == restored.message == "what went wrong"
@@ -52,7 +52,7 @@ def test_errors_survive_pickling_with_all_attributes(cls: type[TinkerError], aga
 
 def test_notes_and_later_attributes_survive_pickling() -> None:
     """Attributes and notes that were added later are pickled, too."""
-    error = made(errors.RateLimitError)
+    error = make_error(errors.RateLimitError)
     vars(error)["__notes__"] = ["while saving"]
     error.attempt = 3  # type: ignore[attr-defined]
     assert vars(pickle.loads(pickle.dumps(error)))["__notes__"] == ["while saving"]
@@ -95,8 +95,8 @@ def test_each_status_has_its_class(status: int, name: str) -> None:
 
 def test_status_code_is_an_attribute() -> None:
     """status_code is that of the response."""
-    assert made(errors.NotFoundError).status_code == 418  # type: ignore[attr-defined]
-    assert made(errors.APIResponseValidationError).status_code == 418  # type: ignore[attr-defined]
+    assert make_error(errors.NotFoundError).status_code == 418  # type: ignore[attr-defined]
+    assert make_error(errors.APIResponseValidationError).status_code == 418  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

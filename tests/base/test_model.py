@@ -161,12 +161,12 @@ def test_validators_resolve_types_per_class() -> None:
     """A field that is inherited is checked in both classes, each under its own name."""
 
     @base.define
-    class More(_Limits):
+    class StricterLimits(_Limits):
         """One that inherits."""
 
         extra: int = attrs.field(default=0, validator=field_validator())
 
-    for cls in (Limits, More, Limits):
+    for cls in (Limits, StricterLimits, Limits):
         with pytest.raises(ValueError, match=f"{cls.__name__}.count: must be at least 1"):
             cls(count=0)
 

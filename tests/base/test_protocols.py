@@ -55,9 +55,9 @@ def test_iteration_goes_over_the_first_dimension() -> None:
 @pytest.mark.parametrize("tensor", [MATRIX, LISTED, SCALAR, EMPTY, SPARSE])
 def test_numpy_converts_a_tensor_to_an_array(tensor: m.TensorData) -> None:
     """The array has the dtype and shape of the tensor, or another dtype on request."""
-    plain = np.asarray(tensor)
-    assert plain.dtype == tensor.dtype and plain.shape == tensor.to_numpy().shape
-    assert np.array_equal(plain, tensor.to_numpy())
+    array = np.asarray(tensor)
+    assert array.dtype == tensor.dtype and array.shape == tensor.to_numpy().shape
+    assert np.array_equal(array, tensor.to_numpy())
     assert np.asarray(tensor, np.float64).dtype == np.float64
     assert np.array(tensor).tolist() == tensor.tolist()
     assert tensor.__array__(np.int64).dtype == np.int64

@@ -24,13 +24,13 @@ def datum(**inputs: Any) -> m.Datum:
 
 def test_with_provenance_sets_both_lists() -> None:
     """The datum itself stays as it was."""
-    plain = datum(target_tokens=[2, 3, 4])
-    annotated = plain.with_provenance(model_input=[prompt(2), sampled(1)], loss_fn_inputs=[prompt(1), sampled(2)])
+    unannotated = datum(target_tokens=[2, 3, 4])
+    annotated = unannotated.with_provenance(model_input=[prompt(2), sampled(1)], loss_fn_inputs=[prompt(1), sampled(2)])
     assert annotated.model_input_spans == [prompt(2), sampled(1)]
     assert annotated.loss_fn_input_spans == [prompt(1), sampled(2)]
-    assert plain.model_input_spans is None
-    assert annotated.loss_fn_inputs == plain.loss_fn_inputs
-    assert annotated != plain
+    assert unannotated.model_input_spans is None
+    assert annotated.loss_fn_inputs == unannotated.loss_fn_inputs
+    assert annotated != unannotated
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_spans_must_cover_all_tokens(model_input: Any, loss_fn_inputs: Any, word
 
 def test_targets_of_more_dimensions_are_not_counted() -> None:
     """A matrix of targets, and a datum without any, have no length to hold the runs against."""
-    for one in (datum(target_tokens=np.zeros((3, 2), np.int64)), datum(weights=[1.0])):
-        assert one.with_provenance([prompt(3)], [sampled(7)]).loss_fn_input_spans == [sampled(7)]
+    for example in (datum(target_tokens=np.zeros((3, 2), np.int64)), datum(weights=[1.0])):
+        assert example.with_provenance([prompt(3)], [sampled(7)]).loss_fn_input_spans == [sampled(7)]
 
 
 def test_one_list_without_the_other_is_rejected() -> None:

@@ -42,11 +42,11 @@ def test_torch_dtypes_become_wire_dtypes(name: str, dtype: str) -> None:
 def test_wire_dtypes_share_memory(dtype: str) -> None:
     """float32 and int64 on the CPU are not copied, in and out."""
     tensor = torch.zeros((2, 3), dtype=getattr(torch, dtype))
-    held = TensorData.from_torch(tensor)
+    converted = TensorData.from_torch(tensor)
     tensor[0, 0] = 7
-    assert held.tolist()[0][0] == 7
-    assert held.to_torch().data_ptr() == tensor.data_ptr()
-    assert held.to_torch().shape == (2, 3)
+    assert converted.tolist()[0][0] == 7
+    assert converted.to_torch().data_ptr() == tensor.data_ptr()
+    assert converted.to_torch().shape == (2, 3)
 
 
 def test_tensors_with_gradients_views_and_sparse_tensors_convert() -> None:

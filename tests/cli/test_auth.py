@@ -66,25 +66,25 @@ def test_login_use_list_and_logout(home: Home, server: ScriptedServer) -> None:
     server.rules["auth/apikey/me"] = lambda request: ScriptedResponse(
         {**KEY_DESCRIPTION, "key_id": 7 if request.headers["x-api-key"] == KEY else 8}
     )
-    code, out, err = home.run("login", "--stdin", stdin=f" {KEY}\n")
+    code, output, err = home.run("login", "--stdin", stdin=f" {KEY}\n")
     assert (code, err) == (0, "")
-    assert "Signed in as e@example.org (o)" in out
+    assert "Signed in as e@example.org (o)" in output
     assert [(request.method, request.name, request.headers["x-api-key"]) for request in server.requests] == [
         ("GET", "auth/apikey/me", KEY)
     ]
-    code, out, _ = home.run("login", "--stdin", stdin=OTHER_KEY)
+    code, output, _ = home.run("login", "--stdin", stdin=OTHER_KEY)
     assert code == 0
-    assert "`tinkerwire auth use 7` restores it" in out
-    code, out, _ = home.run("use", "7")
+    assert "`tinkerwire auth use 7` restores it" in output
+    code, output, _ = home.run("use", "7")
     assert code == 0
     assert home.read_file()["default"] == "7"
-    code, out, _ = home.run("list")
-    rows = [line.split() for line in out.splitlines()]
+    code, output, _ = home.run("list")
+    rows = [line.split() for line in output.splitlines()]
     assert [row[:2] for row in rows[1:]] == [["*", "7"], ["8", "mine?[2J"]]
     assert len({row[-1] for row in rows[1:]}) == 2
-    code, out, _ = home.run("logout")
+    code, output, _ = home.run("logout")
     assert code == 0
-    assert "No default key is set" in out
+    assert "No default key is set" in output
     assert list(home.read_file()["keys"]) == ["8"]
     code, _, err = home.run("logout")
     assert code == 1
@@ -102,8 +102,8 @@ def test_commands_that_change_the_file_name_the_missing_extra(
     # A module of this name that cannot be imported hides the installed one.
     (home.folder / "filelock.py").write_text("raise ImportError\n")
     home.environment["PYTHONPATH"] = str(home.folder)
-    code, out, err = home.run(*arguments, stdin=KEY)
-    assert (code, out) == (1, "")
+    code, output, err = home.run(*arguments, stdin=KEY)
+    assert (code, output) == (1, "")
     assert err.endswith("install the extra: pip install 'tinkerwire[cli]'\n")
     assert not server.requests
     assert not home.file.exists()
@@ -163,8 +163,8 @@ def test_login_rejects_a_key_on_the_command_line(home: Home, arguments: list[str
 )
 def test_usage_error_hides_values(home: Home, arguments: list[str]) -> None:
     """The exit code is 2, and the error names the command."""
-    code, out, err = home.run(*arguments)
-    assert (code, out) == (2, "")
+    code, output, err = home.run(*arguments)
+    assert (code, output) == (2, "")
     command = "tinkerwire auth" if arguments[0] in (KEY, "--api-key") else f"tinkerwire auth {arguments[0]}"
     assert err.startswith(f"{command}: error: ")
     assert "invalid arguments; their values are hidden" in err
@@ -209,8 +209,8 @@ def test_login_fails_if_standard_input_is_closed(home: Home) -> None:
 )
 def test_invalid_login_fails_before_a_request(home: Home, arguments: list[str], stdin: str, text: str) -> None:
     """The exit code is 1, and the error names a remedy."""
-    code, out, err = home.run(*arguments, stdin=stdin)
-    assert (code, out) == (1, "")
+    code, output, err = home.run(*arguments, stdin=stdin)
+    assert (code, output) == (1, "")
     assert text in err
 
 
@@ -218,9 +218,9 @@ def test_login_names_overriding_variables(home: Home, server: ScriptedServer) ->
     """Login stores the entered key, and warns that the environment overrides it."""
     server.rules["auth/apikey/me"] = lambda _: ScriptedResponse(KEY_DESCRIPTION)
     home.environment["TINKER_API_KEY"] = OTHER_KEY
-    code, out, _ = home.run("login", "--stdin", "--base-url", server.url, stdin=KEY)
+    code, output, _ = home.run("login", "--stdin", "--base-url", server.url, stdin=KEY)
     assert code == 0
-    assert "TINKER_API_KEY is set and overrides the default key" in out
+    assert "TINKER_API_KEY is set and overrides the default key" in output
     assert home.read_file()["keys"]["7"]["key"] == KEY
 
 

@@ -15,7 +15,7 @@ from tinkerwire._server.ordering import worker
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    ("arguments", "pattern"),
     [
         ({"base_url": 5}, "base_url: expected str, got int"),
         ({"api_key": b"tml-secret"}, "api_key: expected str"),
@@ -26,9 +26,9 @@ from tinkerwire._server.ordering import worker
         ({"http_client": httpx.Client}, "http_client: expected an httpx.AsyncClient, got type"),
     ],
 )
-def test_wrong_argument_type_is_named(arguments: dict[str, Any], named: str) -> None:
+def test_wrong_argument_type_is_named(arguments: dict[str, Any], pattern: str) -> None:
     """The error has the name and the type, not the value, which may be a key."""
-    with pytest.raises(TypeError, match=named) as caught:
+    with pytest.raises(TypeError, match=pattern) as caught:
         tw.ServiceClient(**{"base_url": "http://127.0.0.1:1"} | arguments)
     assert "tml-secret" not in str(caught.value)
 

@@ -92,9 +92,9 @@ def test_unknown_finish_status_raises(server: ScriptedServer) -> None:
 def test_clients_are_futures_of_themselves(server: ScriptedServer) -> None:
     """A client works like a concurrent future and a coroutine, with the error of a failed creation."""
     with open_client(server.url) as client:
-        for made in (client.create_lora_training_client("base"), client.create_sampling_client(base_model="base")):
-            assert made.future().result(TEST_TIMEOUT_S) is made
-            assert asyncio.run(made.coroutine()) is made
+        for created in (client.create_lora_training_client("base"), client.create_sampling_client(base_model="base")):
+            assert created.future().result(TEST_TIMEOUT_S) is created
+            assert asyncio.run(created.coroutine()) is created
         server.rules["create_model"] = lambda _: ScriptedResponse(status=404)
         failed = client.create_lora_training_client("none")
         assert isinstance(failed.future().exception(TEST_TIMEOUT_S), tw.NotFoundError)
@@ -102,10 +102,10 @@ def test_clients_are_futures_of_themselves(server: ScriptedServer) -> None:
             asyncio.run(failed.coroutine())
 
 
-@pytest.mark.parametrize("held", ["retrieve_future", "optim_step", "asample", "training_runs"])
+@pytest.mark.parametrize("operation", ["retrieve_future", "optim_step", "asample", "training_runs"])
 @pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside another client"])
 def test_pending_operations_end_with_a_clear_error(
-    server: ScriptedServer, held: str, is_alone: bool, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, operation: str, is_alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Operations that wait for a turn, a submission, a slot or a result fail at close with the reason."""
     # Close would wait for those that do not take notice.
@@ -123,16 +123,16 @@ def test_pending_operations_end_with_a_clear_error(
     with ExitStack() as stack:
         second_client = None if is_alone else stack.enter_context(open_client(server.url))
         client = stack.enter_context(open_client(server.url, retry=tw.RetryConfig(max_connections=2)))
-        server.rules[held] = rule
+        server.rules[operation] = rule
         futures = operations_of_all_kinds(client)
-        server.wait_for_requests(held, 2 if held == "retrieve_future" else 1)
+        server.wait_for_requests(operation, 2 if operation == "retrieve_future" else 1)
         client.close().result(TEST_TIMEOUT_S)
         errors = [error for future in futures if (error := error_of(future))]
         assert errors
         for error in errors:
             assert isinstance(error, tw.ClientClosedError)
             assert "was closed; create a new ServiceClient" in str(error)
-        server.wait_for(lambda: server.active[held] == 0, "the client hangs up")
+        server.wait_for(lambda: server.active[operation] == 0, "the client hangs up")
         if second_client is not None:
             second_client.get_server_capabilities()
     gate.release()
@@ -246,7 +246,7 @@ class StopAtLine:
     """Tracer that raises Stop at one line of the client's code, as a signal handler may; lines count from 0."""
 
     def __init__(self, number: int) -> None:
-        self._left = number
+        self._remaining = number
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> StopAtLine | None:
         """Raise at the chosen line; the signature of sys.settrace."""
@@ -254,8 +254,8 @@ class StopAtLine:
             return None
         # No signal comes between a with block and its end, which counts as the line of its beginning.
         if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
-            self._left -= 1
-            if self._left < 0:
+            self._remaining -= 1
+            if self._remaining < 0:
                 raise Stop
         return self
 

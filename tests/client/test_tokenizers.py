@@ -73,8 +73,8 @@ def test_clients_load_the_tokenizer_of_their_model(
     server: ScriptedServer, client: tw.ServiceClient, loads: list[Any]
 ) -> None:
     """A training client uses the server's tokenizer id, a sampling client its base model."""
-    data = {"model_name": "a/b", "tokenizer_id": "c/d:1"}
-    server.rules["get_info"] = lambda _: ScriptedResponse({"model_id": "m1", "model_data": data})
+    model_data = {"model_name": "a/b", "tokenizer_id": "c/d:1"}
+    server.rules["get_info"] = lambda _: ScriptedResponse({"model_id": "m1", "model_data": model_data})
     server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": "a/b"})
     client.create_lora_training_client("a/b").get_tokenizer()
     client.create_sampling_client(base_model="a/b").get_tokenizer()
@@ -118,8 +118,8 @@ def test_byte_tokenizer_writes_files_for_transformers(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "org/model/tokenizer.json").read_text())
     vocabulary = content["model"]["vocab"]
     assert sorted(vocabulary.values()) == list(range(256)) and content["model"]["merges"] == []
-    known = {"a": 97, "~": 126, "é": 0xE9, "Ġ": 32, "Ċ": 10, "Ā": 0, "ġ": 127, "ł": 160, "Ń": 173}
-    assert {letter: vocabulary[letter] for letter in known} == known
+    expected = {"a": 97, "~": 126, "é": 0xE9, "Ġ": 32, "Ċ": 10, "Ā": 0, "ġ": 127, "ł": 160, "Ń": 173}
+    assert {letter: vocabulary[letter] for letter in expected} == expected
     assert [(added_token["content"], added_token["id"]) for added_token in content["added_tokens"]] == [
         ("<|endoftext|>", 256)
     ]

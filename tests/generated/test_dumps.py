@@ -18,8 +18,8 @@ from tinkerwire_base.conversion.versioning import union_document
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 
-EVERYTHING = Instances(union_document(load(Path(__file__).parents[2] / "schema")))
-MODELS = [name for name in EVERYTHING.schemas if attrs.has(getattr(models, name))]
+UNION_INSTANCES = Instances(union_document(load(Path(__file__).parents[2] / "schema")))
+MODELS = [name for name in UNION_INSTANCES.schemas if attrs.has(getattr(models, name))]
 few = settings(
     max_examples=6,
     phases=[Phase.generate],
@@ -33,7 +33,7 @@ few = settings(
 def test_dumps_survive_a_round_trip(name: str, data: Any) -> None:
     """Copies and pickles are equal; a dump without defaults has all required fields."""
     cls = getattr(models, name)
-    value = cls.model_validate(data.draw(EVERYTHING.of(name)))
+    value = cls.model_validate(data.draw(UNION_INSTANCES.of(name)))
     assert cls.model_validate(value.model_dump()) == value
     assert cls.model_validate_json(value.model_dump_json()) == value
     sparse = value.model_dump(exclude_defaults=True)
@@ -49,7 +49,7 @@ def test_dumps_survive_a_round_trip(name: str, data: Any) -> None:
 def test_dumps_fit_their_schema(name: str, data: Any) -> None:
     """The JSON of model_dump fits the schema of the contract."""
     cls = getattr(models, name)
-    value = cls.model_validate(data.draw(EVERYTHING.of(name)))
-    errors = list(EVERYTHING.validator(name).iter_errors(value.model_dump(mode="json")))
+    value = cls.model_validate(data.draw(UNION_INSTANCES.of(name)))
+    errors = list(UNION_INSTANCES.validator(name).iter_errors(value.model_dump(mode="json")))
     assert not errors, errors[0].message
-    assert EVERYTHING.schemas[name].get("properties", {}).keys() == cls.model_fields.keys()
+    assert UNION_INSTANCES.schemas[name].get("properties", {}).keys() == cls.model_fields.keys()

@@ -40,16 +40,16 @@ FAMILIES = {
 }
 """The source of each module of models, by family."""
 ERAS = ("0.4.1", "0.6.3", "0.16.1", "0.25.0", "0.38.0")
-EVERYTHING = Instances(union_document(CONTRACT))
+UNION_INSTANCES = Instances(union_document(CONTRACT))
 AT = {version: Instances(project(CONTRACT, version)) for version in ERAS}
 TYPES = [(version, name) for version in ERAS for name in AT[version].schemas]
-BINARY = {name for name, schema in EVERYTHING.schemas.items() if is_marked_protobuf_only(schema)}
+BINARY = {name for name, schema in UNION_INSTANCES.schemas.items() if is_marked_protobuf_only(schema)}
 # Types that came and went between two tested versions are tested at the version that introduced them.
-UNTESTED = EVERYTHING.schemas.keys() - {name for _, name in TYPES} - BINARY
+UNTESTED = UNION_INSTANCES.schemas.keys() - {name for _, name in TYPES} - BINARY
 SHORT_LIVED = {name: TYPE_VERSIONS[name][0] for name in UNTESTED}
 AT |= {version: Instances(project(CONTRACT, version)) for version in sorted(set(SHORT_LIVED.values()))}
 TYPES += sorted((version, name) for name, version in SHORT_LIVED.items())
-MODELS = [name for name in EVERYTHING.schemas if attrs.has(getattr(models, name))]
+MODELS = [name for name in UNION_INSTANCES.schemas if attrs.has(getattr(models, name))]
 few = settings(
     max_examples=int(os.environ.get("TINKERWIRE_EXAMPLES", "6")),
     phases=[Phase.generate],
@@ -67,8 +67,8 @@ CONVERTERS = {version: converter(version) for version in AT}
 
 
 def assert_valid(instances: Instances, name: str, value: Any) -> None:
-    faults = [f"{error.json_path}: {error.message}" for error in instances.validator(name).iter_errors(value)]
-    assert not faults, (name, value, faults)
+    errors = [f"{error.json_path}: {error.message}" for error in instances.validator(name).iter_errors(value)]
+    assert not errors, (name, value, errors)
 
 
 @pytest.mark.parametrize(("version", "name"), TYPES)
@@ -92,7 +92,7 @@ def test_valid_json_keeps_its_meaning(version: str, name: str, data: st.DataObje
 def test_models_survive_a_round_trip(name: str, data: st.DataObject) -> None:
     """Pickling and, at each version, encoding keep a model, or a DialectError gives the reason."""
     kind = getattr(models, name)
-    model = CONVERTERS[NEWEST].structure(data.draw(EVERYTHING.of(name)), kind)
+    model = CONVERTERS[NEWEST].structure(data.draw(UNION_INSTANCES.of(name)), kind)
     assert pickle.loads(pickle.dumps(model)) == model
     assert repr(model).startswith(f"{name}(") and len(repr(model)) < 20_000
     for version in AT:
@@ -188,7 +188,7 @@ def test_only_request_fields_have_validators() -> None:
 
 def test_models_are_immutable_slotted_and_keyword_only() -> None:
     """No field can be set later, none be made up, none be given by position but in the SDK's dataclasses."""
-    schemas = EVERYTHING.schemas
+    schemas = UNION_INSTANCES.schemas
     for name in MODELS:
         cls = getattr(models, name)
         by_position = [field.alias for field in attrs.fields(cls) if not field.kw_only]

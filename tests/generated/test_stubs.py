@@ -25,7 +25,7 @@ from tinkerwire_generated.api import runs, sampling, session
 from tinkerwire_generated.operations import OPERATIONS
 
 CONTRACT = load(Path(__file__).parents[2] / "schema")
-EVERYTHING = Instances(union_document(CONTRACT))
+UNION_INSTANCES = Instances(union_document(CONTRACT))
 ROWS = [(path, method, row) for path, item in CONTRACT["paths"].items() for method, row in item.items()]
 NAMES = [row["operationId"] for _, _, row in ROWS]
 CONVERTER = Converter()
@@ -76,7 +76,7 @@ def test_stubs_make_the_right_request(path: str, method: str, row: dict[str, Any
     query = {p["name"]: str(arguments[p["name"]]) for p in row.get("parameters", []) if p["in"] == "query"}
     kind = body_type(row)
     if kind:
-        arguments["body"] = CONVERTER.structure(data.draw(EVERYTHING.of(kind)), getattr(models, kind))
+        arguments["body"] = CONVERTER.structure(data.draw(UNION_INSTANCES.of(kind)), getattr(models, kind))
     request = stub(row)(**arguments).encode(CONVERTER)
     assert request.method == method.upper()
     assert request.path == re.sub(r"\{\w+\}", "id-1:x", path)

@@ -54,21 +54,21 @@ def failures(place: str, value: Any) -> list[str]:
     return problems
 
 
-def unreadable(name: str, seen: set[int]) -> list[str]:
+def find_unreadable(name: str, visited: set[int]) -> list[str]:
     """Return the failures for a module, its public objects and their public members."""
     module = importlib.import_module(name)
     pydoc.render_doc(module)
     problems: list[str] = []
     for key in (key for key in dir(module) if not key.startswith("_")):
         value = getattr(module, key)
-        if not is_own(value) or id(value) in seen:
+        if not is_own(value) or id(value) in visited:
             continue
-        seen.add(id(value))
+        visited.add(id(value))
         problems += failures(f"{name}.{key}", value)
         members = inspect.getmembers(value) if inspect.isclass(value) else []
         for member, inner in members:
-            if not member.startswith("_") and is_own(inner) and id(inner) not in seen:
-                seen.add(id(inner))
+            if not member.startswith("_") and is_own(inner) and id(inner) not in visited:
+                visited.add(id(inner))
                 problems += failures(f"{name}.{key}.{member}", inner)
     return problems
 
@@ -76,7 +76,7 @@ def unreadable(name: str, seen: set[int]) -> list[str]:
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_object_has_readable_documentation(name: str) -> None:
     """``help()`` and ``inspect`` read every public module, class, function and method."""
-    assert not unreadable(name, set())
+    assert not find_unreadable(name, set())
 
 
 def test_every_model_has_documentation() -> None:

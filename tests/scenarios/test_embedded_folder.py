@@ -44,9 +44,9 @@ def run(program: str, *arguments: str, **variables: str) -> subprocess.Completed
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
 
 
-def temporary_folders(where: Path) -> list[str]:
+def list_temporary_folders(parent: Path) -> list[str]:
     """Return the embedded servers' folders inside a temporary folder."""
-    return [path.name for path in where.glob(f"{temporary_folder.FOLDER_PREFIX}*")]
+    return [path.name for path in parent.glob(f"{temporary_folder.FOLDER_PREFIX}*")]
 
 
 def test_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_losing_checkpoints_of_a_temporary_folder_is_logged(tmp_path: Path) -> N
         "1 checkpoint of the embedded server will be lost with the temporary folder of this process; "
         'base_url="local:FOLDER" or TINKERWIRE_LOCAL_FOLDER=FOLDER keeps them'
     ]
-    assert not temporary_folders(tmp_path)
+    assert not list_temporary_folders(tmp_path)
     use = "import tinkerwire as tw\nwith tw.ServiceClient(base_url='local') as c: c.get_server_capabilities()"
     assert not run(use, TMPDIR=str(tmp_path)).stderr
 
@@ -151,10 +151,10 @@ def test_signal_leaves_no_temporary_folder(tmp_path: Path, number: signal.Signal
     # Signals that nohup and background jobs ignore are inherited.
     default = f"import signal\nsignal.signal({int(number)}, signal.SIG_DFL)\n"
     with start_program(default + WAIT, tmp_path) as process:
-        assert temporary_folders(tmp_path)
+        assert list_temporary_folders(tmp_path)
         process.send_signal(number)
         assert process.wait(60) == -number
-    assert not temporary_folders(tmp_path)
+    assert not list_temporary_folders(tmp_path)
 
 
 @pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: print('handled', flush=True)"])
@@ -163,25 +163,25 @@ def test_signal_handlers_of_the_program_stay(tmp_path: Path, handler: str) -> No
     program = f"import signal\nsignal.signal(signal.SIGTERM, {handler})\n{WAIT}print('end', flush=True)\n"
     with start_program(program, tmp_path) as process:
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate("\n", timeout=60)
-    assert out.splitlines() == [*(["handled"] if "lambda" in handler else []), "end"]
+        output, _ = process.communicate("\n", timeout=60)
+    assert output.splitlines() == [*(["handled"] if "lambda" in handler else []), "end"]
     assert process.returncode == 0
-    assert not temporary_folders(tmp_path)
+    assert not list_temporary_folders(tmp_path)
 
 
 def test_next_process_removes_folder_of_killed_process(tmp_path: Path) -> None:
     """The next process removes folders of ended processes and leaves those of running ones."""
     with start_program(WAIT, tmp_path) as running:
         with start_program(WAIT, tmp_path) as killed:
-            assert len(temporary_folders(tmp_path)) == 2
+            assert len(list_temporary_folders(tmp_path)) == 2
             killed.kill()
             killed.wait(60)
-        assert len(temporary_folders(tmp_path)) == 2
+        assert len(list_temporary_folders(tmp_path)) == 2
         run(SAVE, "local", TMPDIR=str(tmp_path))
-        (remaining_folder,) = temporary_folders(tmp_path)
+        (remaining_folder,) = list_temporary_folders(tmp_path)
         assert remaining_folder.startswith(f"{temporary_folder.FOLDER_PREFIX}{running.pid}-")
         running.communicate("\n", timeout=60)
-    assert not temporary_folders(tmp_path)
+    assert not list_temporary_folders(tmp_path)
 
 
 def test_foreign_folders_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_foreign_folders_are_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "tinkerwire-x-1").mkdir()
     (tmp_path / "tinkerwire-99999999-gone").mkdir()
     temporary_folder.remove(temporary_folder.create())
-    assert sorted(temporary_folders(tmp_path)) == ["tinkerwire-99999999-link", "tinkerwire-x-1"]
+    assert sorted(list_temporary_folders(tmp_path)) == ["tinkerwire-99999999-link", "tinkerwire-x-1"]
     assert (linked_folder / "file").exists()
 
 

@@ -35,7 +35,9 @@ def train_and_sample(url: str, between: threading.Event) -> tuple[str, Texts]:
             if step % 10 == 9:
                 sampling = training.save_weights_and_get_sampling_client()
                 params = [tw.SamplingParams(max_tokens=8, seed=100 * step + number) for number in range(SAMPLES)]
-                samples = [sampling.sample(tw.ModelInput.from_ints([1, 2]), 1, each) for each in params]
+                samples = [
+                    sampling.sample(tw.ModelInput.from_ints([1, 2]), 1, sampling_params) for sampling_params in params
+                ]
                 texts += [sample.result().sequences[0].tokens for sample in samples]
         return training.save_state("end").result().path, texts
 

@@ -34,11 +34,11 @@ BAD_DATUM = tw.Datum(model_input=tw.ModelInput.from_ints(NO_BYTES), loss_fn_inpu
 
 @contextmanager
 def client_of(
-    ways: Quirks | None = None, wire: str = "0.16.1", *, retry: tw.RetryConfig = FAST, **settings: Any
+    quirks: Quirks | None = None, wire: str = "0.16.1", *, retry: tw.RetryConfig = FAST, **settings: Any
 ) -> Iterator[tw.ServiceClient]:
     """Open a client without settings for an embedded server with quirks."""
     with (
-        EmbeddedServer(wire_version=wire, quirks=ways, seed=1, **settings) as server,
+        EmbeddedServer(wire_version=wire, quirks=quirks, seed=1, **settings) as server,
         tw.ServiceClient(base_url="local", transport=EmbeddedTransport(server), retry=retry) as client,
     ):
         yield client
@@ -118,8 +118,8 @@ def test_poll_timeout_starts_next_poll(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_results_end_at_the_deadline(pass_time: Callable[[float], None]) -> None:
     """The deadline of the client or of one sample raises RequestTimeoutError."""
-    ways = Quirks(result_delay_s=3600.0)
-    with client_of(ways, long_poll_s=0.05, retry=attrs.evolve(FAST, progress_timeout=50)) as client:
+    quirks = Quirks(result_delay_s=3600.0)
+    with client_of(quirks, long_poll_s=0.05, retry=attrs.evolve(FAST, progress_timeout=50)) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         sampling = client.create_sampling_client(base_model=MODEL)
         sample = sampling.sample(PROMPT, 1, PARAMS, timeout=40)
@@ -173,7 +173,7 @@ def test_every_failure_shape_raises_error_with_reason(failure: str, kind: type[t
 
 
 @pytest.mark.parametrize(
-    ("wire", "ways"),
+    ("wire", "quirks"),
     [
         *(("0.22.7", {"batches": "json", "rejection": status}) for status in ("415", "400", "422")),
         ("0.22.7", {"batches": "protobuf"}),
@@ -185,9 +185,9 @@ def test_every_failure_shape_raises_error_with_reason(failure: str, kind: type[t
     ],
     ids=str,
 )
-def test_body_form_of_server_is_discovered(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
+def test_body_form_of_server_is_discovered(expected: list[float], wire: str, quirks: dict[str, Any]) -> None:
     """The client finds the body form of batches and results, with and without flags."""
-    with client_of(Quirks(**ways), wire) as client:
+    with client_of(Quirks(**quirks), wire) as client:
         check(expected, client)
 
 
@@ -301,8 +301,8 @@ def test_rejected_late_load_does_not_stop_training(expected: list[float]) -> Non
 @pytest.mark.parametrize(("strict", "counts_rejected"), [(False, False), (True, False), (False, True)])
 def test_rejected_operations_leave_no_gap(strict: bool, counts_rejected: bool) -> None:
     """Rejected operations leave no gap in seq_ids, and reuse no number that the server counted."""
-    ways = Quirks(load_first=True, counts_rejected=counts_rejected)
-    with client_of(ways, strict_sequence=strict, gap_wait_s=3600.0) as client:
+    quirks = Quirks(load_first=True, counts_rejected=counts_rejected)
+    with client_of(quirks, strict_sequence=strict, gap_wait_s=3600.0) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(TEST_TIMEOUT_S).path
         for _ in range(2):
@@ -332,11 +332,11 @@ def test_operation_behind_endless_gap_ends_at_deadline(pass_time: Callable[[floa
         training = client.create_lora_training_client(MODEL, rank=4).result(TEST_TIMEOUT_S)
         with pytest.raises(tw.APIConnectionError):
             training.optim_step(ADAM).result(TEST_TIMEOUT_S)
-        held = training.forward([DATUM], "cross_entropy")
-        wait_until(lambda: held.queue_state == "active", "the server has taken it")
+        waiting = training.forward([DATUM], "cross_entropy")
+        wait_until(lambda: waiting.queue_state == "active", "the server has taken it")
         pass_time(50)
         with pytest.raises(tw.RequestTimeoutError, match="queue active"):
-            held.result(TEST_TIMEOUT_S)
+            waiting.result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("ids", ["integer", "uuid", "prefixed"])
@@ -351,10 +351,10 @@ def test_request_ids_of_any_form_are_polled(expected: list[float], ids: str, tog
 def test_all_quirks_at_once_over_http(expected: list[float]) -> None:
     """A client that knows only the URL passes the flow on a server with many quirks."""
     common = "result_delay_s=0.05,not_ready=try_again,prompt_logprobs=short,load_first,topk=ignored,missing=optional"
-    for wire, ways in (
+    for wire, quirks in (
         ("0.16.1", "short_paths,metrics=null,ids=integer,failure=400"),
         ("0.25.0", "short_paths,metrics=empty,ids=uuid,failure=500,missing_status=405"),
     ):
-        options = ["--wire", wire, "--long-poll", "0.02", "--seed", "1", "--quirks", f"{common},{ways}"]
+        options = ["--wire", wire, "--long-poll", "0.02", "--seed", "1", "--quirks", f"{common},{quirks}"]
         with embedded_http_server(*options) as url, tw.ServiceClient(base_url=url) as client:
             check(expected, client)

@@ -86,7 +86,7 @@ print("nothing is left")
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts sockets by /proc")
 @pytest.mark.parametrize(
-    ("how", "end"),
+    ("call", "end"),
     [
         ("client.close('interrupted').result(10)", "ClientClosedError"),
         ("client.close('interrupted')", "ClientClosedError"),
@@ -94,9 +94,9 @@ print("nothing is left")
         ("client.close(); raise Stop", "Stop"),
     ],
 )
-def test_signal_handlers_may_close(server: ScriptedServer, how: str, end: str) -> None:
+def test_signal_handlers_may_close(server: ScriptedServer, call: str, end: str) -> None:
     """A handler that closes, waits or raises ends the program in order, without threads or sockets left."""
-    run = run_script(server, HANDLER.replace("HOW", how))
+    run = run_script(server, HANDLER.replace("HOW", call))
     assert run.stdout == f"ended by {end}\nnothing is left\n", run.stderr
     assert "Traceback" not in run.stderr
 

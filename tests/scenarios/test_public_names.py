@@ -65,7 +65,7 @@ TYPE_DIFFERENCES = {
 }
 """Intended differences of type arguments from those of 0.38.0. Arguments that hold the same twice, once as a
 list and once as an array, differ by type; tests/base/mixins/test_sample_compat.py has them."""
-TWICE = ("SampleResponse", "SampledSequence", "TensorData")
+DUPLICATED = ("SampleResponse", "SampledSequence", "TensorData")
 OLDER = {
     tw.ServiceClient: ["create_rest_client", "get_server_capabilities", "get_server_capabilities_async"],
     tw.TrainingClient: ["unload_model", "forward_async", "load_state", "load_state_with_optimizer_async"],
@@ -89,7 +89,7 @@ KINDS = {
 }
 
 
-def parameters(method: Any) -> list[list[Any]]:
+def list_parameters(method: Any) -> list[list[Any]]:
     """Return the parameters of a method in the form of the facts."""
     return [
         [parameter.name, KINDS[parameter.kind], *([] if parameter.default is parameter.empty else [parameter.default])]
@@ -98,10 +98,10 @@ def parameters(method: Any) -> list[list[Any]]:
     ]
 
 
-def unsupported(official: list[list[Any]], ours: list[list[Any]]) -> Iterator[str]:
+def find_unsupported(official: list[list[Any]], actual: list[list[Any]]) -> Iterator[str]:
     """Return the reasons why a call that the official method accepts would fail here."""
-    by_place = [parameter for parameter in ours if parameter[1] == "positional"]
-    by_name = {parameter[0]: parameter for parameter in ours}
+    by_place = [parameter for parameter in actual if parameter[1] == "positional"]
+    by_name = {parameter[0]: parameter for parameter in actual}
     for place, (name, kind, *default) in enumerate(official):
         own = by_name.get(name)
         if own is None or (kind == "positional" and (place >= len(by_place) or by_place[place] is not own)):
@@ -109,10 +109,10 @@ def unsupported(official: list[list[Any]], ours: list[list[Any]]) -> Iterator[st
         elif default and own[2:] != default:
             yield f"{name} defaults to {own[2:]}, not {default}"
     names = {parameter[0] for parameter in official}
-    yield from (f"{name} is required" for name, _, *default in ours if name not in names and not default)
+    yield from (f"{name} is required" for name, _, *default in actual if name not in names and not default)
 
 
-def differences(facts: Facts) -> Iterator[tuple[str, str]]:
+def find_differences(facts: Facts) -> Iterator[tuple[str, str]]:
     """Return each name that differs from the official one, and the difference."""
     for name in facts["exports"]:
         if name not in tw.__all__:
@@ -125,7 +125,7 @@ def differences(facts: Facts) -> Iterator[tuple[str, str]]:
                 continue
             if official is None:
                 continue
-            reasons = list(unsupported(official, parameters(method)))
+            reasons = list(find_unsupported(official, list_parameters(method)))
             if (name.endswith("_async") or name == "coroutine") != inspect.iscoroutinefunction(method):
                 reasons.append("is async, or is not")
             if reasons:
@@ -134,35 +134,41 @@ def differences(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def test_differences_have_reasons() -> None:
     """The list of reasons equals the list of differences."""
-    actual = dict(differences(FACTS["0.38.0"]))
-    assert not {name: how for name, how in actual.items() if name not in DIFFERENCES}
+    actual = dict(find_differences(FACTS["0.38.0"]))
+    assert not {name: difference for name, difference in actual.items() if name not in DIFFERENCES}
     assert not [name for name in DIFFERENCES if name not in actual]
 
 
 def test_older_code_finds_what_it_calls() -> None:
     """The names, parameters and defaults of older releases exist, but for those with a reason."""
-    actual = {name: how for version in ("0.4.1", "0.16.1", "0.25.0") for name, how in differences(FACTS[version])}
+    actual = {
+        name: difference
+        for version in ("0.4.1", "0.16.1", "0.25.0")
+        for name, difference in find_differences(FACTS[version])
+    }
     reasons = {**DIFFERENCES, **OLDER_DIFFERENCES}
-    assert not {name: how for name, how in actual.items() if name not in reasons}
+    assert not {name: difference for name, difference in actual.items() if name not in reasons}
     assert not [name for name in OLDER_DIFFERENCES if name not in actual]
 
 
-def type_differences() -> Iterator[str]:
+def find_type_differences() -> Iterator[str]:
     """Return each argument of an official type that the type here does not accept or cannot omit."""
     described = [member for group in ("types", "inmemory_types") for member in TYPES[group].items()]
     for name, fact in described:
         # Its private state has no public name.
-        if fact["kind"] not in ("pydantic", "dataclass") or name.startswith("_") or name in TWICE:
+        if fact["kind"] not in ("pydantic", "dataclass") or name.startswith("_") or name in DUPLICATED:
             continue
-        ours = inspect.signature(getattr(tw.types, name)).parameters
+        our_parameters = inspect.signature(getattr(tw.types, name)).parameters
         for field, detail in fact["fields"].items():
-            if field not in ours or (not detail["required"] and ours[field].default is inspect.Parameter.empty):
+            if field not in our_parameters or (
+                not detail["required"] and our_parameters[field].default is inspect.Parameter.empty
+            ):
                 yield f"{name}.{field}"
 
 
 def test_types_take_the_arguments_of_the_official_ones() -> None:
     """Arguments have the official names, and are required only where the official ones are."""
-    assert sorted(type_differences()) == sorted(TYPE_DIFFERENCES)
+    assert sorted(find_type_differences()) == sorted(TYPE_DIFFERENCES)
 
 
 OFFICIAL_RETRY = {
@@ -179,9 +185,9 @@ OFFICIAL_RETRY = {
 
 def test_retry_settings_are_the_official_ones() -> None:
     """Order and defaults equal those of 0.38.0, and positional arguments work."""
-    ours = attrs.asdict(tw.RetryConfig())
-    assert list(ours)[:8] == [*OFFICIAL_RETRY, "retryable_exceptions"]
-    assert {name: ours[name] for name in OFFICIAL_RETRY} == OFFICIAL_RETRY
+    settings = attrs.asdict(tw.RetryConfig())
+    assert list(settings)[:8] == [*OFFICIAL_RETRY, "retryable_exceptions"]
+    assert {name: settings[name] for name in OFFICIAL_RETRY} == OFFICIAL_RETRY
     assert tw.RetryConfig(200) == tw.RetryConfig(max_connections=200)
     config = tw.RetryConfig(7, 60.0, 0.1, 2.0, 0.5, False, False, (TimeoutError,))
     assert [getattr(config, name) for name in [*OFFICIAL_RETRY, "retryable_exceptions"]] == [
@@ -267,8 +273,8 @@ def test_older_names_work_where_servers_serve_them(wire: str) -> None:
     with embedded_http_server("--wire", wire) as url, tw.ServiceClient(base_url=url, wire_version=wire) as client:
         assert client.get_server_capabilities().supported_models
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
-        data = [datum(3, 4)]
-        assert asyncio.run(training.forward_async(data, "cross_entropy")).result(60).loss_fn_outputs
+        datums = [datum(3, 4)]
+        assert asyncio.run(training.forward_async(datums, "cross_entropy")).result(60).loss_fn_outputs
         path = training.save_state("a").result(60).path
         training.load_state(path).result(60)
         asyncio.run(training.load_state_with_optimizer_async(path)).result(60)
@@ -276,14 +282,14 @@ def test_older_names_work_where_servers_serve_them(wire: str) -> None:
         prompt, params = tw.ModelInput.from_ints([1]), tw.SamplingParams(max_tokens=1)
         assert asyncio.run(sampling.sample_async(prompt, 1, params)).sequences
         assert asyncio.run(sampling.compute_logprobs_async(tw.ModelInput.from_ints([1, 2])))[1]
-        rest = client.create_rest_client()
-        assert rest.get_checkpoint_archive_url_from_tinker_path(path).result(60).url
-        assert rest.download_checkpoint_archive_from_tinker_path(path).result(60)
+        rest_client = client.create_rest_client()
+        assert rest_client.get_checkpoint_archive_url_from_tinker_path(path).result(60).url
+        assert rest_client.download_checkpoint_archive_from_tinker_path(path).result(60)
         training.unload_model().result(60)
 
 
 @pytest.mark.parametrize(
-    ("official", "ours", "expected"),
+    ("official", "actual", "expected"),
     [
         ([["a", "positional"]], [["a", "positional", 1]], []),
         ([["a", "positional", 1]], [["a", "positional", 2]], ["a defaults to [2], not [1]"]),
@@ -293,6 +299,6 @@ def test_older_names_work_where_servers_serve_them(wire: str) -> None:
         ([["a", "keyword", None]], [["a", "keyword", None], ["b", "keyword", 0]], []),
     ],
 )
-def test_comparison_finds_differences(official: list[list[Any]], ours: list[list[Any]], expected: list[str]) -> None:
+def test_comparison_finds_differences(official: list[list[Any]], actual: list[list[Any]], expected: list[str]) -> None:
     """The comparison detects defaults, positions, kinds and additional required parameters."""
-    assert list(unsupported(official, ours)) == expected
+    assert list(find_unsupported(official, actual)) == expected

@@ -29,9 +29,9 @@ from tinkerwire._transport import backpressure
 from tinkerwire._transport.backpressure import Traffic
 
 pytestmark = pytest.mark.timeout(110)
-ODD_SECONDS = [0, 0.0, -0.0, 5e-324, 1e-9, 1e-4, -1, -1e300, -(10**400), math.nan, math.inf, -math.inf]
+EXTREME_SECONDS = [0, 0.0, -0.0, 5e-324, 1e-9, 1e-4, -1, -1e300, -(10**400), math.nan, math.inf, -math.inf]
 ANY_SECONDS = st.one_of(
-    st.sampled_from(ODD_SECONDS),
+    st.sampled_from(EXTREME_SECONDS),
     st.floats(max_value=0.02),
     st.integers(max_value=0),
 )
@@ -43,13 +43,13 @@ ENDLESS = [1e300, 2**63, 10**300, math.inf]
 def silent_server() -> Iterator[ScriptedServer]:
     """Run a server that accepts every request and never responds."""
     gate = Gate()
-    with scripted_server() as found:
-        found.healthy_response = lambda _: ScriptedResponse({}, gate=gate)  # type: ignore[method-assign]
-        yield found
+    with scripted_server() as scripted:
+        scripted.healthy_response = lambda _: ScriptedResponse({}, gate=gate)  # type: ignore[method-assign]
+        yield scripted
         gate.release()
 
 
-def plain_call(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+def send_single_request(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Return an operation of one request."""
     return client.create_rest_client().list_training_runs()
 
@@ -76,7 +76,7 @@ def test_any_progress_timeout_ends_an_operation_on_a_silent_server(
         open_client(silent_server.url, retry=policy, http_client=http) as client,
         pytest.raises(tw.RequestTimeoutError, match=r"RetryConfig\.progress_timeout="),
     ):
-        plain_call(client).result(TEST_TIMEOUT_S)
+        send_single_request(client).result(TEST_TIMEOUT_S)
 
 
 @given(seconds=ANY_SECONDS)
@@ -84,7 +84,7 @@ def test_any_progress_timeout_ends_an_operation_on_a_silent_server(
 def test_any_number_of_seconds_to_wait_for_a_future(silent_server: ScriptedServer, seconds: float) -> None:
     """``result``, ``exception``, ``as_completed`` and ``sample`` time out or reject the number."""
     with open_client(silent_server.url) as client:
-        future = plain_call(client)
+        future = send_single_request(client)
         if seconds != math.inf:
             for wait in (future.result, future.exception, lambda s: list(tw.as_completed([future], timeout=s))):
                 with pytest.raises((TimeoutError, ValueError)):
@@ -110,15 +110,15 @@ def test_endless_limits_are_no_limit(server: ScriptedServer, kind: str, seconds:
         assert future.exception(seconds) is None
 
 
-@given(st.one_of(st.none(), st.floats(), st.integers(), st.sampled_from(ODD_SECONDS)))
+@given(st.one_of(st.none(), st.floats(), st.integers(), st.sampled_from(EXTREME_SECONDS)))
 def test_libraries_get_only_seconds_that_they_keep(seconds: float | None) -> None:
     """Libraries never receive zero, negative, infinite or NaN seconds; None stands only for no limit."""
-    found = clamp_timeout(seconds)
-    if found is None:
+    clamped = clamp_timeout(seconds)
+    if clamped is None:
         assert seconds is None or seconds > 1e9
     else:
-        assert 0 < found < 1e12
-        assert isinstance(found, float)
+        assert 0 < clamped < 1e12
+        assert isinstance(clamped, float)
 
 
 @pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
@@ -133,7 +133,7 @@ def test_wait_for_connection_ends_at_deadline_of_operation(
     http = httpx.AsyncClient() if kind == "httpx" else None
     with open_client(server.url, retry=policy, http_client=http) as client:
         began = time.monotonic()
-        futures = [plain_call(client) for _ in range(100)]
+        futures = [send_single_request(client) for _ in range(100)]
         for future in futures:
             assert isinstance(future.exception(TEST_TIMEOUT_S), tw.RequestTimeoutError)
         # One after the other they would take 50 s.
@@ -142,7 +142,7 @@ def test_wait_for_connection_ends_at_deadline_of_operation(
         gate.release()
         # The places come back: later calls have both connections.
         server.rules.clear()
-        for future in [plain_call(client) for _ in range(10)]:
+        for future in [send_single_request(client) for _ in range(10)]:
             assert future.result(TEST_TIMEOUT_S) is not None
 
 
@@ -205,7 +205,7 @@ def second_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
 
 
 WAITS: dict[str, tuple[Callable[[ScriptedServer, Gate], None], Callable[[tw.ServiceClient], tw.APIFuture[Any]]]] = {
-    "discovery": (hold_responses("client/config"), plain_call),
+    "discovery": (hold_responses("client/config"), send_single_request),
     "discovery, for a batch": (hold_responses("client/config"), one_batch),
     "the session": (hold_responses("create_session"), one_sample),
     "the sampler": (hold_responses("create_sampling_session"), one_sample),
@@ -257,7 +257,7 @@ def test_slow_credential_ends_at_deadline_of_operation(server: ScriptedServer, m
         tw.ServiceClient(base_url=server.url, wire_version="0.16.1", retry=policy) as client,
         pytest.raises(tw.RequestTimeoutError),
     ):
-        plain_call(client).result(TEST_TIMEOUT_S)
+        send_single_request(client).result(TEST_TIMEOUT_S)
     assert not server.requests
 
 

@@ -57,34 +57,34 @@ class Outage:
     """Embedded server at an address that can go down and come back, and that stays reserved meanwhile."""
 
     def __init__(self, folder: Path) -> None:
-        self._place = socket.socket()
-        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._place.bind(("127.0.0.1", 0))
-        self.port = self._place.getsockname()[1]
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        self.port = self._reserved.getsockname()[1]
         self._server = EmbeddedServer(folder=folder, seed=1, long_poll_s=0.2)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         self._runner: Any = None
-        self.up()
+        self.listen()
 
-    def up(self) -> None:
+    def listen(self) -> None:
         """Listen at the same port as before."""
-        asyncio.run_coroutine_threadsafe(self._up(), self._loop).result(TEST_TIMEOUT_S)
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(TEST_TIMEOUT_S)
 
-    def down(self) -> None:
+    def disconnect(self) -> None:
         """Break all connections and refuse new ones."""
         asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(TEST_TIMEOUT_S)
 
     def close(self) -> None:
         self._server.close()
-        self.down()
+        self.disconnect()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(TEST_TIMEOUT_S)
         self._loop.close()
-        self._place.close()
+        self._reserved.close()
 
-    async def _up(self) -> None:
+    async def _listen(self) -> None:
         app = aiohttp_app.create_application(self._server)
         self._runner = aiohttp_app.web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.05)
         await self._runner.setup()
@@ -92,34 +92,34 @@ class Outage:
 
 
 @contextmanager
-def link(folder: Path) -> Iterator[Outage]:
-    found = Outage(folder)
+def open_outage(folder: Path) -> Iterator[Outage]:
+    outage = Outage(folder)
     try:
-        yield found
+        yield outage
     finally:
-        found.close()
+        outage.close()
 
 
 def test_training_survives_outage(tmp_path: Path) -> None:
     """Pending results arrive after the outage, and every step is applied once."""
     losses = []
-    for number, is_away in enumerate((False, True)):
-        with link(tmp_path / str(number)) as server:
+    for number, has_outage in enumerate((False, True)):
+        with open_outage(tmp_path / str(number)) as server:
             retry = tw.RetryConfig(retry_delay_base=0.05, retry_delay_max=0.1, max_attempts=1000)
             with tw.ServiceClient(base_url=f"http://127.0.0.1:{server.port}", retry=retry) as client:
                 training = client.create_lora_training_client(MODEL, rank=4, seed=1).result(TEST_TIMEOUT_S)
-                waiting: list[Any] = []
+                futures: list[Any] = []
                 for step in range(6):
-                    waiting.append(training.forward_backward([datum(1, 2, 3)], "cross_entropy"))
-                    waiting.append(training.optim_step(tw.AdamParams(learning_rate=1e-2)))
-                    if is_away and step == 2:
-                        server.down()
-                        back = threading.Timer(0.6, server.up)
-                        back.start()
-                for each in waiting:
-                    each.result(TEST_TIMEOUT_S)
-                if is_away:
-                    back.join()
+                    futures.append(training.forward_backward([datum(1, 2, 3)], "cross_entropy"))
+                    futures.append(training.optim_step(tw.AdamParams(learning_rate=1e-2)))
+                    if has_outage and step == 2:
+                        server.disconnect()
+                        restart = threading.Timer(0.6, server.listen)
+                        restart.start()
+                for future in futures:
+                    future.result(TEST_TIMEOUT_S)
+                if has_outage:
+                    restart.join()
                 losses.append(training.forward([datum(1, 2, 3)], "cross_entropy").result(TEST_TIMEOUT_S).metrics)
     assert losses[0] == losses[1]
 
@@ -127,7 +127,7 @@ def test_training_survives_outage(tmp_path: Path) -> None:
 def test_optimizer_is_loaded_on_request() -> None:
     """With the optimizer the next step equals the one of the original run; without it, it differs."""
 
-    def after(load: str) -> Any:
+    def compute_logprobs(load: str) -> Any:
         with (
             EmbeddedServer(seed=1) as server,
             tw.ServiceClient(base_url="local", transport=EmbeddedTransport(server)) as client,
@@ -148,9 +148,9 @@ def test_optimizer_is_loaded_on_request() -> None:
             output = training.forward([datum(1, 2, 3)], "cross_entropy").result(TEST_TIMEOUT_S)
             return output.loss_fn_outputs[0]["logprobs"].to_numpy()
 
-    straight = after("")
-    np.testing.assert_array_equal(after("load_state_with_optimizer"), straight)
-    assert not np.array_equal(after("load_state"), straight)
+    expected = compute_logprobs("")
+    np.testing.assert_array_equal(compute_logprobs("load_state_with_optimizer"), expected)
+    assert not np.array_equal(compute_logprobs("load_state"), expected)
 
 
 def test_awaiting_once_or_twice_is_the_same(server: ScriptedServer) -> None:
@@ -193,22 +193,22 @@ BODIES: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("content", "shown"), BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(("content", "excerpt"), BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("place", ["submission", "poll"])
 def test_error_bodies_of_any_shape(
-    server: ScriptedServer, client: tw.ServiceClient, place: str, content: bytes, shown: str
+    server: ScriptedServer, client: tw.ServiceClient, place: str, content: bytes, excerpt: str
 ) -> None:
     """The error shows the response's text, shortened, and never the key that the server repeats."""
     training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
-    answer = ScriptedResponse(content, status=422, headers={"x-request-id": "r-7"})
+    response = ScriptedResponse(content, status=422, headers={"x-request-id": "r-7"})
     if place == "poll":
-        server.on_poll("OptimStep", lambda _: answer)
+        server.on_poll("OptimStep", lambda _: response)
     else:
-        server.rules["optim_step"] = lambda _: answer
+        server.rules["optim_step"] = lambda _: response
     with pytest.raises(tw.UnprocessableEntityError) as caught:
         training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     error = caught.value
-    assert shown in str(error)
+    assert excerpt in str(error)
     assert len(str(error)) < 1500
     assert error.response.headers["x-request-id"] == "r-7"
     for text in (str(error), repr(error), error.response.text, str(error.body)):
@@ -222,10 +222,10 @@ def test_failure_without_a_reason_names_its_operation(server: ScriptedServer, cl
     sampling = client.create_sampling_client(base_model="base")
     opaque = ScriptedResponse({"error": "Unknown error", "category": "server"})
     server.on_poll("Sample", in_order(server.healthy_response, opaque, server.healthy_response))
-    request = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
-    found = tw.gather(request, return_exceptions=True).result(TEST_TIMEOUT_S)
-    (error,) = [each for each in found if isinstance(each, Exception)]
+    futures = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
+    results = tw.gather(futures, return_exceptions=True).result(TEST_TIMEOUT_S)
+    (error,) = [result for result in results if isinstance(result, Exception)]
     assert isinstance(error, tw.RequestFailedError)
     assert error.category is tw.RequestErrorCategory.Server
     assert str(error) == f"Sample {error.request_id} failed: Unknown error"
-    assert sum(isinstance(each, tw.SampleResponse) for each in found) == 2
+    assert sum(isinstance(result, tw.SampleResponse) for result in results) == 2

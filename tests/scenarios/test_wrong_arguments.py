@@ -18,7 +18,7 @@ from tinkerwire_base.short_repr import SECRET_FIELDS
 
 pytestmark = pytest.mark.timeout(120)
 WIRE = "0.35.0"
-HALF = "a\ud800"
+LONE_SURROGATE = "a\ud800"
 VALUES: Mapping[str, Any] = {
     "zero": 0,
     "negative": -1,
@@ -27,7 +27,7 @@ VALUES: Mapping[str, Any] = {
     "true": True,
     "text": "word",
     "no text": "",
-    "half a character": HALF,
+    "half a character": LONE_SURROGATE,
     "bytes": b"x",
     "no bytes": b"",
     "list": ["x"],
@@ -37,7 +37,7 @@ VALUES: Mapping[str, Any] = {
     "dict": {"a": 1},
     "no dict": {},
     "dict by numbers": {1: "a"},
-    "dict of half a character": {"a": HALF},
+    "dict of half a character": {"a": LONE_SURROGATE},
     "numpy int": np.int64(1),
     "numpy float": np.float64(1.5),
     "numpy bool": np.bool_(True),
@@ -47,7 +47,7 @@ VALUES: Mapping[str, Any] = {
     "object": object(),
     "class": dict,
 }
-FIT: Mapping[str, frozenset[str]] = {
+ACCEPTED_VALUES: Mapping[str, frozenset[str]] = {
     "str": frozenset({"text", "no text"}),
     "int": frozenset({"zero", "negative", "numpy int"}),
     "bool": frozenset({"true"}),
@@ -63,7 +63,7 @@ FIT: Mapping[str, frozenset[str]] = {
     "CustomLossFn | LossHandle": frozenset({"class"}),
 }
 """By annotation, without None: the values that may pass, and need not."""
-CALLED = {"default_headers_overrides": "header 'a'", "api_key": "API key", "wire_version": "wire version"}
+ERROR_TERMS = {"default_headers_overrides": "header 'a'", "api_key": "API key", "wire_version": "wire version"}
 """Terms that errors may use for an argument beside its name."""
 WEIGHTS, SAMPLER, EXTERNAL = (f"tinker://m1/{kind}/a" for kind in ("weights", "sampler_weights", "external_weights"))
 BATCH = {"data": [datum(3)], "loss_fn": "cross_entropy"}
@@ -76,7 +76,7 @@ def zeros(data: Any, logprobs: Any) -> Any:
     return 0.0, {}, [np.zeros_like(logprob) for logprob in logprobs]
 
 
-NEEDED: Mapping[str, Mapping[str, Any]] = {
+REQUIRED_ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "ServiceClient.create_lora_training_client": {"base_model": "base"},
     "ServiceClient.create_training_client_from_state": {"path": WEIGHTS},
     "ServiceClient.create_training_client_from_state_with_optimizer": {"path": WEIGHTS},
@@ -113,56 +113,58 @@ NEEDED: Mapping[str, Mapping[str, Any]] = {
     "RestClient.get_billing_usage": {"starting_on": DAY, "ending_before": DAY},
 }
 """Arguments without which a call cannot be made."""
-APART = {"create_custom_loss", "close", "result"}
+TESTED_ELSEWHERE = {"create_custom_loss", "close", "result"}
 """Tried elsewhere: one needs torch, one ends the client, one waits for it."""
 
 
-def calls_of(cls: type) -> list[str]:
+def list_methods(cls: type) -> list[str]:
     """Return the names of a class's synchronous methods."""
-    found = [name for name, _ in inspect.getmembers(cls, callable) if not name.startswith("_")]
-    return [f"{cls.__name__}.{name}" for name in found if not name.endswith("_async") and name not in APART]
+    names = [name for name, _ in inspect.getmembers(cls, callable) if not name.startswith("_")]
+    return [f"{cls.__name__}.{name}" for name in names if not name.endswith("_async") and name not in TESTED_ELSEWHERE]
 
 
 CLIENTS = (tw.ServiceClient, tw.TrainingClient, tw.SamplingClient, tw.RestClient)
-METHODS = [call for cls in CLIENTS for call in calls_of(cls)]
+METHODS = [call for cls in CLIENTS for call in list_methods(cls)]
 
 
 @pytest.fixture
 def clients(server: ScriptedServer) -> Iterator[Mapping[str, Any]]:
     """Return a client of each class, on a server that responds to every call."""
-    plain, external = server.result, {"path": EXTERNAL, "size_bytes": 1}
-    server.result = lambda i: external if i.startswith("save_weights_external") else plain(i)  # type: ignore[method-assign]
+    default_result, external = server.result, {"path": EXTERNAL, "size_bytes": 1}
+    server.result = lambda i: external if i.startswith("save_weights_external") else default_result(i)  # type: ignore[method-assign]
     with open_client(server.url, wire_version=WIRE, project_id="p") as service:
         training = service.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         sampling = service.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
-        found = (service, training, sampling, service.create_rest_client())
-        yield {type(client).__name__: client for client in found}
+        instances = (service, training, sampling, service.create_rest_client())
+        yield {type(client).__name__: client for client in instances}
 
 
-def problems(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter, server: ScriptedServer) -> list[str]:
+def find_problems(
+    call: Any, required: Mapping[str, Any], parameter: inspect.Parameter, server: ScriptedServer
+) -> list[str]:
     """Return the problems of a call with values of wrong types for one parameter."""
     annotation = str(parameter.annotation).removesuffix(" | None")
-    name, found = parameter.name, []
+    name, messages = parameter.name, []
     for label, value in VALUES.items():
-        if label in FIT.get(annotation, ()):
+        if label in ACCEPTED_VALUES.get(annotation, ()):
             continue
-        before = len(server.requests)
+        request_count = len(server.requests)
         try:
-            got = call(**{**needed, name: value})
-            if hasattr(got, "result"):
-                got.result(TEST_TIMEOUT_S)
-            if hasattr(got, "close"):
-                got.close()
+            result = call(**{**required, name: value})
+            if hasattr(result, "result"):
+                result.result(TEST_TIMEOUT_S)
+            if hasattr(result, "close"):
+                result.close()
         except (TypeError, ValueError, tw.TinkerError) as error:
             text = str(error)
-            if name not in text and CALLED.get(name, name) not in text:
-                found.append(f"{label}: not named in {error!r:.200}")
-            if name in SECRET_FIELDS and label == "half a character" and HALF in text:
-                found.append(f"{label}: shown in {error!r:.200}")
+            if name not in text and ERROR_TERMS.get(name, name) not in text:
+                messages.append(f"{label}: not named in {error!r:.200}")
+            if name in SECRET_FIELDS and label == "half a character" and LONE_SURROGATE in text:
+                messages.append(f"{label}: shown in {error!r:.200}")
         else:
-            found.append(f"{label}: taken, {got!r:.100}")
-        found += [f"{label}: {request.name} was requested" for request in server.requests[before:]]
-    return found
+            messages.append(f"{label}: taken, {result!r:.100}")
+        messages += [f"{label}: {request.name} was requested" for request in server.requests[request_count:]]
+    return messages
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -170,24 +172,24 @@ def test_arguments_of_methods(server: ScriptedServer, clients: Mapping[str, Any]
     """The error names the argument, and comes before anything is sent."""
     owner, _, method = name.partition(".")
     call = getattr(clients[owner], method)
-    needed = NEEDED.get(name, {"tinker_path": WEIGHTS} if name.endswith("tinker_path") else {})
+    required = REQUIRED_ARGUMENTS.get(name, {"tinker_path": WEIGHTS} if name.endswith("tinker_path") else {})
     if method == "from_sampler_handle":
-        needed = {"handle": clients[owner].get_sampler_handle()}
+        required = {"handle": clients[owner].get_sampler_handle()}
     for parameter in inspect.signature(call).parameters.values():
-        assert not problems(call, needed, parameter, server), parameter.name
+        assert not find_problems(call, required, parameter, server), parameter.name
 
 
 @pytest.mark.parametrize("cls", [tw.ServiceClient, tw.RestClient, tw.AdminClient, tw.RetryConfig, tw.ChunkLimits])
 def test_arguments_of_constructors(cls: type, server: ScriptedServer) -> None:
     """Constructors name the argument as well."""
-    needed: dict[str, Any] = {}
+    required: dict[str, Any] = {}
     if cls in (tw.ServiceClient, tw.RestClient, tw.AdminClient):
-        needed["base_url"] = server.url
+        required["base_url"] = server.url
     if cls is tw.ServiceClient:
-        needed["wire_version"] = WIRE
+        required["wire_version"] = WIRE
     for parameter in inspect.signature(cls).parameters.values():
         if not parameter.name.startswith("_") and parameter.kind is not parameter.VAR_KEYWORD:
-            assert not problems(cls, needed, parameter, server), parameter.name
+            assert not find_problems(cls, required, parameter, server), parameter.name
 
 
 @pytest.mark.parametrize("label", VALUES)
@@ -196,7 +198,7 @@ def test_invalid_close_statuses_are_rejected(server: ScriptedServer, label: str)
     with open_client(server.url, wire_version=WIRE) as client:
         with pytest.raises(ValueError, match=r"status: must be one of 'success', 'errored', 'interrupted', got "):
             client.close(VALUES[label])
-        if label not in FIT["str"]:
+        if label not in ACCEPTED_VALUES["str"]:
             with pytest.raises((TypeError, ValueError), match="detail: "):
                 client.close(detail=VALUES[label])
         assert client.get_server_capabilities().supported_models
@@ -208,5 +210,5 @@ def test_each_close_status_is_reported(server: ScriptedServer, status: Any) -> N
     with open_client(server.url, wire_version=WIRE) as client:
         client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         client.close(status, "why").result(TEST_TIMEOUT_S)
-    told = [request.body for request in server.requests if "finish" in request.name]
-    assert [(each["reason"]["type"], each["detail"]) for each in told] == [(status, "why")]
+    bodies = [request.body for request in server.requests if "finish" in request.name]
+    assert [(body["reason"]["type"], body["detail"]) for body in bodies] == [(status, "why")]

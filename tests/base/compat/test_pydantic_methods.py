@@ -58,9 +58,9 @@ def test_dump_modes_convert_datetimes_and_tuples() -> None:
     assert CHECKPOINT.model_dump()["time"] is NOON
     assert CHECKPOINT.model_dump(mode="json")["time"] == "2025-01-31T12:00:00Z"
     topk: Any = [None, [(5, -0.5)]]
-    answer = SampleResponse(sequences=[], topk_prompt_logprobs=topk)
-    assert answer.model_dump()["topk_prompt_logprobs"] == [None, [(5, -0.5)]]
-    assert answer.model_dump(mode="json")["topk_prompt_logprobs"] == [None, [[5, -0.5]]]
+    response = SampleResponse(sequences=[], topk_prompt_logprobs=topk)
+    assert response.model_dump()["topk_prompt_logprobs"] == [None, [(5, -0.5)]]
+    assert response.model_dump(mode="json")["topk_prompt_logprobs"] == [None, [[5, -0.5]]]
 
 
 def test_dumps_omit_nulls_and_defaults_on_request() -> None:
@@ -220,8 +220,8 @@ def test_methods_import_their_implementations_lazily() -> None:
         "print([m for m in ('pydantic', 'pydantic_core', 'tinkerwire_base.compat.dumping',"
         " 'tinkerwire_base.compat.fields', 'tinkerwire_base.compat.validating') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "[]"
 
 
 def test_models_stay_attrs_classes() -> None:

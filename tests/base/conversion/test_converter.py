@@ -143,7 +143,7 @@ def test_fields_that_a_version_lacks_are_omitted_at_their_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "version", "what", "span"),
+    ("model", "version", "subject", "span"),
     [
         (m.AdamParams(weight_decay=0.1), "0.6.3", "AdamParams.weight_decay", "from 0.7.0 on"),
         (m.SaveWeightsRequest(model_id="m", ttl_seconds=5), "0.8.1", "SaveWeightsRequest.ttl_seconds", "from 0.9.0 on"),
@@ -180,25 +180,25 @@ def test_fields_that_a_version_lacks_are_omitted_at_their_default() -> None:
         ),
     ],
 )
-def test_values_that_a_version_lacks_raise_dialect_error(model: Any, version: str, what: str, span: str) -> None:
+def test_values_that_a_version_lacks_raise_dialect_error(model: Any, version: str, subject: str, span: str) -> None:
     """The error for a field, model or enum value that the version lacks has its name and versions."""
     with pytest.raises(DialectError) as caught:
         at(version).encode(model)
-    assert str(caught.value).startswith(f"{what} is not in wire {version}: it exists {span};")
-    assert (caught.value.what, caught.value.version) == (what, version)
+    assert str(caught.value).startswith(f"{subject} is not in wire {version}: it exists {span};")
+    assert (caught.value.what, caught.value.version) == (subject, version)
     assert str(caught.value.since) in span
 
 
 @pytest.mark.parametrize(
-    ("model", "version", "what"),
+    ("model", "version", "field"),
     [
         (m.LoadWeightsRequest(model_id="m", path="p"), "0.16.1", "LoadWeightsRequest.optimizer"),
         (m.ImageChunk(data=b"", format="png", expected_tokens=None), "0.4.1", "ImageChunk.height"),
     ],
 )
-def test_missing_fields_that_a_version_requires_raise_dialect_error(model: Any, version: str, what: str) -> None:
+def test_missing_fields_that_a_version_requires_raise_dialect_error(model: Any, version: str, field: str) -> None:
     """A field that only some versions require is optional in the others."""
-    with pytest.raises(DialectError, match=f"{what} is required in wire {version}; give it a value"):
+    with pytest.raises(DialectError, match=f"{field} is required in wire {version}; give it a value"):
         at(version).encode(model)
     assert sent(m.LoadWeightsRequest(model_id="m", path="p"), "0.4.1")["path"] == "p"
     assert "height" not in sent(m.ImageChunk(data=b"", format="png"))
@@ -208,8 +208,8 @@ def test_scalar_types_depend_on_the_version() -> None:
     """Numbers may stand where strings came later, and everything may once they have come."""
     numbers = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": 0.2, "steps": 2})
     assert sent(numbers, "0.4.1")["loss_fn_config"] == {"clip": 0.2, "steps": 2}
-    named = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"loss_id": "l"})
-    assert sent(named, "0.26.2")["loss_fn_config"] == {"loss_id": "l"}
+    with_loss_id = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"loss_id": "l"})
+    assert sent(with_loss_id, "0.26.2")["loss_fn_config"] == {"loss_id": "l"}
 
 
 def test_loss_functions_depend_on_the_version() -> None:
@@ -308,9 +308,9 @@ def test_numpy_scalars_are_written() -> None:
 
 def test_invalid_values_in_mutated_lists_raise_type_error() -> None:
     """Models are frozen, but users can mutate the lists in them; the error names the model."""
-    data: list[Any] = []
-    batch = m.ForwardBackwardInput(data=data, loss_fn="ppo")
-    data.append([1, 2])
+    datums: list[Any] = []
+    batch = m.ForwardBackwardInput(data=datums, loss_fn="ppo")
+    datums.append([1, 2])
     with pytest.raises(TypeError, match="ForwardBackwardInput: a value does not have the type of its field"):
         ANY.encode(batch)
 

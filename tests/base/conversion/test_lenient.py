@@ -294,9 +294,9 @@ def test_null_missing_or_garbled_value_loses_only_itself(converter: Converter, w
                 assert str(error).endswith((path_of(kind, place), path_of(kind, place[:-1]))), error
                 assert str(place[-1]) in str(error)
                 continue
-            for other in everywhere:
-                if not is_within(other, lost_with(place)) and not is_within(place, other):
-                    assert at(model, other) == values[other], (place, variant)
+            for path in everywhere:
+                if not is_within(path, lost_with(place)) and not is_within(place, path):
+                    assert at(model, path) == values[path], (place, variant)
             if is_strict(kind, place):
                 assert at(model, place) is None, "only where the contract lets it be absent"
 
@@ -343,11 +343,11 @@ def test_optional_absent_value_causes_no_warning(converter: Converter, warnings:
 def test_unknown_kind_of_event_loses_only_itself(converter: Converter, warnings: list[str]) -> None:
     """An object of an unknown kind becomes None; an object without a tag is never guessed."""
     event = RESPONSES[m.BillingUsageResponse]["data"][0]
-    data = [
+    events = [
         event | {"event_info": info}
         for info in ({"type": "new", "n": 1}, {"count": 3}, {"type": "checkpoint", "count": 3})
     ]
-    usage = converter.structure({"data": data}, m.BillingUsageResponse)
+    usage = converter.structure({"data": events}, m.BillingUsageResponse)
     assert [record.event_info for record in usage.data] == [None, None, m.CheckpointBillingEvent(count=3)]
     assert len(warnings) == 1
     assert "BillingUsageEvent.event_info" in warnings[0]

@@ -22,7 +22,7 @@ CONVERTERS["None"] = Converter()
 
 @pytest.mark.parametrize("version", CONVERTERS)
 @pytest.mark.parametrize(
-    ("model", "what"),
+    ("model", "field"),
     [
         (
             DATUM.with_provenance([m.PromptProvenanceSpan(**RUN)], [m.SampledProvenanceSpan(**RUN)]),
@@ -37,11 +37,11 @@ CONVERTERS["None"] = Converter()
         ),
     ],
 )
-def test_json_rejects_protobuf_only_fields(model: Any, what: str, version: str) -> None:
+def test_json_rejects_protobuf_only_fields(model: Any, field: str, version: str) -> None:
     """Not a silent loss: the error names the field and what to do."""
     with pytest.raises(DialectError, match="JSON cannot represent") as caught:
         CONVERTERS[version].encode(model)
-    assert caught.value.what == what
+    assert caught.value.what == field
 
 
 @pytest.mark.parametrize("version", CONVERTERS)
@@ -53,9 +53,9 @@ def test_json_without_protobuf_only_fields_is_unchanged(version: str) -> None:
 
 def test_protobuf_only_keys_in_json_are_extra_fields() -> None:
     """A request refuses the key as any that it does not know, a result keeps it as it came."""
-    plain = orjson.loads(CONVERTERS["None"].encode(DATUM))
+    json_datum = orjson.loads(CONVERTERS["None"].encode(DATUM))
     with pytest.raises(ValueError, match="model_input_spans"):
-        CONVERTERS["None"].structure({**plain, "model_input_spans": [RUN]}, m.Datum)
+        CONVERTERS["None"].structure({**json_datum, "model_input_spans": [RUN]}, m.Datum)
     wire = {"stop_reason": "stop", "tokens": [1], "topk_logprobs": [None]}
     sequence = CONVERTERS["None"].structure(wire, m.SampledSequence)
     assert (sequence.topk_logprobs, sequence.extra_fields) == (None, {"topk_logprobs": [None]})

@@ -19,8 +19,8 @@ CONVERTER = Converter()
 TEXT = ModelInput.from_ints([1, 2, 3])
 
 
-def image(**more: Any) -> ImageChunk:
-    return ImageChunk(**{"data": b"\x89PNG", "format": "png", **more})
+def image(**changes: Any) -> ImageChunk:
+    return ImageChunk(**{"data": b"\x89PNG", "format": "png", **changes})
 
 
 def test_image_length_is_the_expected_tokens() -> None:
@@ -32,7 +32,7 @@ def test_image_length_is_the_expected_tokens() -> None:
         _ = image().length
 
 
-@pytest.mark.parametrize("form", [bytes, bytearray, memoryview, lambda data: b64encode(data).decode()])
+@pytest.mark.parametrize("form", [bytes, bytearray, memoryview, lambda content: b64encode(content).decode()])
 def test_image_data_is_bytes_or_base64(form: Any) -> None:
     """Bytes in any form, and base64 text, make equal chunks; requests carry base64."""
     chunk = image(data=form(b"\x89PNG"))

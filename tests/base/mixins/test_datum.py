@@ -19,19 +19,19 @@ CONVERTER = Converter()
 TEXT = ModelInput.from_ints([1, 2, 3])
 
 
-def flat(data: list[Any]) -> TensorData:
-    return TensorData(data=data, dtype="float32")
+def flat(values: list[Any]) -> TensorData:
+    return TensorData(data=values, dtype="float32")
 
 
 def test_loss_inputs_become_tensors() -> None:
     """Arrays and lists in loss_fn_inputs become TensorData; TensorData does not change."""
-    mine = TensorData(data=[0.5, 1], dtype="float32")
+    tensor = TensorData(data=[0.5, 1], dtype="float32")
     datum = Datum(
         model_input=TEXT,
-        loss_fn_inputs={"target_tokens": [2, 3], "weights": np.ones(2, np.float32), "advantages": mine},  # type: ignore[dict-item]
+        loss_fn_inputs={"target_tokens": [2, 3], "weights": np.ones(2, np.float32), "advantages": tensor},  # type: ignore[dict-item]
     )
     assert all(isinstance(tensor, TensorData) for tensor in datum.loss_fn_inputs.values())
-    assert datum.loss_fn_inputs["advantages"] is mine
+    assert datum.loss_fn_inputs["advantages"] is tensor
     assert datum.loss_fn_inputs["target_tokens"].tolist() == [2, 3]
     assert attrs.evolve(datum, model_input=ModelInput.empty()).loss_fn_inputs == datum.loss_fn_inputs
 

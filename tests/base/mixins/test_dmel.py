@@ -28,7 +28,7 @@ def test_length_is_the_first_dimension(head: list[int], length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("container", "words"),
     [
         (b"", "the 0 bytes end within the header"),
         (bytes([254]), "the 1 bytes end within the header"),
@@ -38,10 +38,10 @@ def test_length_is_the_first_dimension(head: list[int], length: int) -> None:
         (bytes([0, 1, *[0x80] * 12]), "takes more than 64 bits"),
     ],
 )
-def test_invalid_container_raises_value_error(data: bytes, words: str) -> None:
+def test_invalid_container_raises_value_error(container: bytes, words: str) -> None:
     """The error describes the invalid bytes."""
     with pytest.raises(ValueError, match=words):
-        _ = DmelChunk(dmel=data).length
+        _ = DmelChunk(dmel=container).length
 
 
 def test_other_values_are_rejected_as_bytes() -> None:

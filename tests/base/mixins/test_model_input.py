@@ -16,8 +16,8 @@ from tinkerwire_generated.models import (
 TEXT = ModelInput.from_ints([1, 2, 3])
 
 
-def image(**more: Any) -> ImageChunk:
-    return ImageChunk(**{"data": b"\x89PNG", "format": "png", **more})
+def image(**changes: Any) -> ImageChunk:
+    return ImageChunk(**{"data": b"\x89PNG", "format": "png", **changes})
 
 
 def test_append_returns_a_new_input() -> None:

@@ -38,16 +38,20 @@ def test_constructors_accept_official_arguments() -> None:
     assert SampledSequence("stop", "s-1", array).tokens_np is array
     private = SampledSequence(stop_reason="stop", sequence_id="s-1", _tokens_list=[7], _logprobs_list=[-1.0])
     assert (private.tokens, private.logprobs, private.sequence_id) == ([7], [-1.0], "s-1")
-    both = SampledSequence("stop", "s-1", _tokens_list=[7], tokens_np=array, tokens=[8])
-    assert both.tokens == [7] and both.tokens_np is array
+    sequence = SampledSequence("stop", "s-1", _tokens_list=[7], tokens_np=array, tokens=[8])
+    assert sequence.tokens == [7] and sequence.tokens_np is array
     assert SampledSequence("stop", "s-1").tokens == []
-    answer = SampleResponse([private], _prompt_logprobs_list=[None, -1.0], prompt_cache_hit_tokens=3)
-    assert (answer.sequences, answer.prompt_logprobs, answer.prompt_cache_hit_tokens) == ([private], [None, -1.0], 3)
+    response = SampleResponse([private], _prompt_logprobs_list=[None, -1.0], prompt_cache_hit_tokens=3)
+    assert (response.sequences, response.prompt_logprobs, response.prompt_cache_hit_tokens) == (
+        [private],
+        [None, -1.0],
+        3,
+    )
     target = models.TensorData(data=[1.0], dtype="float32")
     alternatives = models.PromptAltTokens(tokens=target, logprobs=target)
-    answer = SampleResponse([], None, None, target, 3, alternatives)
-    assert answer.target_prompt_logprobs is target and answer.prompt_alt_tokens is alternatives
-    assert answer.extra_fields == {}
+    response = SampleResponse([], None, None, target, 3, alternatives)
+    assert response.target_prompt_logprobs is target and response.prompt_alt_tokens is alternatives
+    assert response.extra_fields == {}
 
 
 @pytest.mark.parametrize(
@@ -75,8 +79,8 @@ def test_none_in_lists_is_nan_in_arrays() -> None:
 
 def test_topk_converts_between_pairs_and_matrices() -> None:
     """Lists have tuples, or None for empty positions; matrices are padded, and lists omit the padding."""
-    answer = SampleResponse(sequences=[], topk_prompt_logprobs=TOPK_LISTS)
-    matrices = answer.topk_prompt_logprobs_np
+    response = SampleResponse(sequences=[], topk_prompt_logprobs=TOPK_LISTS)
+    matrices = response.topk_prompt_logprobs_np
     assert matrices.token_ids.tolist() == [[0, 0], [5, 0], [6, 0]]
     assert matrices.logprobs.tolist() == [[-99999.0] * 2, [-0.5, -99999.0], [-1.0, -2.0]]
     assert SampleResponse([], None, matrices).topk_prompt_logprobs == TOPK_LISTS
@@ -91,11 +95,11 @@ def test_topk_converts_between_pairs_and_matrices() -> None:
     assert decoded.topk_prompt_logprobs == [None, [(5, -0.5)]]
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda sequence: pickle.loads(pickle.dumps(sequence))])
 def test_copies_keep_arrays(copied: Any) -> None:
     """A copy is equal and keeps arrays."""
-    one = SampledSequence(stop_reason="stop", tokens=np.arange(3, dtype=np.int32))
-    assert copied(one).tokens_np.tolist() == [0, 1, 2] and copied(one) == one
+    sequence = SampledSequence(stop_reason="stop", tokens=np.arange(3, dtype=np.int32))
+    assert copied(sequence).tokens_np.tolist() == [0, 1, 2] and copied(sequence) == sequence
     tensor = models.TensorData.from_numpy(np.ones((2, 2), np.float32))
     assert isinstance(copied(tensor).raw, np.ndarray) and copied(tensor) == tensor
 
@@ -104,8 +108,8 @@ def test_model_copy_keeps_arrays_without_conversion(monkeypatch: pytest.MonkeyPa
     """A copy with updates keeps arrays, too, and converts nothing to a list."""
     monkeypatch.setattr(ArrayCodec, "to_list", None)
     array = np.arange(3, dtype=np.int32)
-    one = SampledSequence(stop_reason="stop", tokens=array)
-    assert one.model_copy(update={"sequence_id": "s"}).tokens_np is array
+    sequence = SampledSequence(stop_reason="stop", tokens=array)
+    assert sequence.model_copy(update={"sequence_id": "s"}).tokens_np is array
     tensor = models.TensorData.from_numpy(np.ones(4, np.float32))
     assert tensor.model_copy(update={"shape": [2, 2]}).raw is tensor.raw
     with pytest.raises(ValueError, match="does not hold 4 values"):

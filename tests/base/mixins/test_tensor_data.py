@@ -48,9 +48,9 @@ def test_array_is_copied_only_on_request() -> None:
     assert np.shares_memory(tensor.__array__(copy=False), MATRIX)
     assert not np.shares_memory(np.array(tensor), MATRIX)
     assert not np.shares_memory(tensor.__array__(copy=True), MATRIX)
-    for other in (TensorData(data=[1.0], dtype="float32"), SPARSE):
+    for converted in (TensorData(data=[1.0], dtype="float32"), SPARSE):
         with pytest.raises(ValueError, match="requires a copy"):
-            other.__array__(copy=False)
+            converted.__array__(copy=False)
     with pytest.raises(ValueError, match="requires a copy"):
         tensor.__array__(np.float64, copy=False)
 

@@ -26,12 +26,12 @@ def test_null_shape_reads_as_one_dimension() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "data"), [("float32", []), ("int64", []), ("float32", [1.5]), ("int64", [2**62 + 1])]
+    ("dtype", "values"), [("float32", []), ("int64", []), ("float32", [1.5]), ("int64", [2**62 + 1])]
 )
-def test_lists_become_arrays_of_their_dtype(dtype: Any, data: list[Any]) -> None:
+def test_lists_become_arrays_of_their_dtype(dtype: Any, values: list[Any]) -> None:
     """The array of a list has the dtype of the wire and equal values, also when empty."""
-    array = TensorData(data=data, dtype=dtype).to_numpy()
-    assert array.dtype == dtype and array.tolist() == data
+    array = TensorData(data=values, dtype=dtype).to_numpy()
+    assert array.dtype == dtype and array.tolist() == values
 
 
 def test_tensor_keeps_its_shape() -> None:
@@ -48,11 +48,11 @@ def test_null_in_float_data_reads_as_nan() -> None:
     assert array[0] == 1 and np.isnan(array[1])
 
 
-@pytest.mark.parametrize("data", [[1, None], [1, 2.5], ["a"], [2**63]])
-def test_data_of_another_dtype_raises_value_error(data: list[Any]) -> None:
+@pytest.mark.parametrize("values", [[1, None], [1, 2.5], ["a"], [2**63]])
+def test_data_of_another_dtype_raises_value_error(values: list[Any]) -> None:
     """Null, fractions, text and overflow in int64 data raise ValueError."""
     with pytest.raises(ValueError, match=r"TensorData.data: cannot be read as int64"):
-        TensorData(data=data, dtype="int64").to_numpy()
+        TensorData(data=values, dtype="int64").to_numpy()
 
 
 @pytest.mark.parametrize("shape", [[2, 2], [], [-1, -3], [4]])
@@ -63,7 +63,7 @@ def test_shape_must_match_the_data(shape: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "dtype", "words"),
+    ("values", "dtype", "words"),
     [
         (np.ones((2, 2), np.float32), "float32", "expected a 1-D array for float32, got 2-D float32; from_numpy"),
         (np.ones(2), "int64", "expected a 1-D array for int64, got 1-D float64"),
@@ -72,10 +72,10 @@ def test_shape_must_match_the_data(shape: list[int]) -> None:
         (None, "float32", "got NoneType"),
     ],
 )
-def test_data_must_be_flat_numbers(data: Any, dtype: Any, words: str) -> None:
+def test_data_must_be_flat_numbers(values: Any, dtype: Any, words: str) -> None:
     """Arrays of more dimensions or other dtypes raise TypeError."""
     with pytest.raises(TypeError, match=f"TensorData.data: .*{words}"):
-        TensorData(data=data, dtype=dtype)
+        TensorData(data=values, dtype=dtype)
 
 
 def test_dtype_must_be_one_of_the_wire() -> None:
@@ -86,11 +86,11 @@ def test_dtype_must_be_one_of_the_wire() -> None:
 
 def test_tensors_are_equal_by_value() -> None:
     """An array and a list of the same numbers make equal tensors; other shapes differ."""
-    held = TensorData(data=np.array([1.0, 2.0], np.float32), dtype="float32")
-    assert held == TensorData(data=[1.0, 2.0], dtype="float32")
-    assert held != TensorData(data=[1.0, 2.5], dtype="float32")
-    assert held != TensorData(data=[1.0, 2.0], dtype="float32", shape=[2])
-    assert held != [1.0, 2.0]
+    tensor = TensorData(data=np.array([1.0, 2.0], np.float32), dtype="float32")
+    assert tensor == TensorData(data=[1.0, 2.0], dtype="float32")
+    assert tensor != TensorData(data=[1.0, 2.5], dtype="float32")
+    assert tensor != TensorData(data=[1.0, 2.0], dtype="float32", shape=[2])
+    assert tensor != [1.0, 2.0]
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])

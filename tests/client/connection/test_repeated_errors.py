@@ -16,7 +16,7 @@ from tinkerwire_generated.operations import OPERATIONS
 
 pytestmark = pytest.mark.timeout(60)
 BROKEN = ScriptedResponse({"detail": "out of memory"}, status=500)
-OTHER = ScriptedResponse({"detail": "busy"}, status=500)
+BUSY = ScriptedResponse({"detail": "busy"}, status=500)
 START: dict[str, Callable[[tw.ServiceClient], Any]] = {
     "create_model": lambda client: client.create_lora_training_client("base"),
     "create_sampling_session": lambda client: client.create_sampling_client(base_model="base"),
@@ -26,9 +26,9 @@ START: dict[str, Callable[[tw.ServiceClient], Any]] = {
 }
 
 
-def attempts(server: ScriptedServer, name: str, policy: tw.RetryConfig, *answers: ScriptedResponse) -> int:
+def count_attempts(server: ScriptedServer, name: str, policy: tw.RetryConfig, *responses: ScriptedResponse) -> int:
     """Return the number of requests of an operation that fails."""
-    server.rules[name] = in_order(*answers)
+    server.rules[name] = in_order(*responses)
     before = len(server.named(name))
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.InternalServerError):
         START[name](client).result(TEST_TIMEOUT_S)
@@ -44,21 +44,23 @@ def test_building_paths_are_in_contract() -> None:
 @pytest.mark.parametrize("name", START)
 def test_identical_error_is_retried_twice(server: ScriptedServer, name: str, status: int) -> None:
     """The client sends three requests and raises the error."""
-    assert attempts(server, name, FAST, ScriptedResponse({"detail": "no"}, status=status)) == 3
+    assert count_attempts(server, name, FAST, ScriptedResponse({"detail": "no"}, status=status)) == 3
 
 
 def test_differing_errors_follow_policy(server: ScriptedServer) -> None:
     """Different bodies, a Retry-After header and retry_if lead to the policy's number of attempts."""
-    assert attempts(server, "create_model", FAST, BROKEN, OTHER, BROKEN, OTHER, BROKEN, BROKEN, BROKEN) == 7
+    assert count_attempts(server, "create_model", FAST, BROKEN, BUSY, BROKEN, BUSY, BROKEN, BROKEN, BROKEN) == 7
     wish = ScriptedResponse({"detail": "starting"}, status=503, headers={"retry-after-ms": "1"})
-    assert attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5), wish) == 5
-    assert attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5, retry_if=lambda _: True), BROKEN) == 5
+    assert count_attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5), wish) == 5
+    assert (
+        count_attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5, retry_if=lambda _: True), BROKEN) == 5
+    )
 
 
 def test_policy_may_allow_fewer_retries(server: ScriptedServer) -> None:
     """A lower max_attempts and a retry_if that returns False hold."""
-    assert attempts(server, "create_model", attrs.evolve(FAST, max_attempts=2), BROKEN) == 2
-    assert attempts(server, "create_model", attrs.evolve(FAST, retry_if=lambda _: False), BROKEN) == 1
+    assert count_attempts(server, "create_model", attrs.evolve(FAST, max_attempts=2), BROKEN) == 2
+    assert count_attempts(server, "create_model", attrs.evolve(FAST, retry_if=lambda _: False), BROKEN) == 1
 
 
 def test_training_step_is_retried_to_max_attempts(server: ScriptedServer) -> None:

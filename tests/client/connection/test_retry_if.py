@@ -100,9 +100,9 @@ def test_invalid_decision_is_rejected(server: ScriptedServer) -> None:
     with pytest.raises(TypeError, match="retry_if: expected a plain function"):
         tw.RetryConfig(retry_if=later)  # type: ignore[arg-type]
     server.rules["optim_step"] = lambda _: NOT_YET
-    word: Any = lambda _: "no"  # noqa: E731
+    decide: Any = lambda _: "no"  # noqa: E731
     with (
-        open_client(server.url, retry=tw.RetryConfig(retry_if=word)) as client,
+        open_client(server.url, retry=tw.RetryConfig(retry_if=decide)) as client,
         pytest.raises(TypeError, match="retry_if must return True, False or None, got 'no'"),
     ):
         client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)

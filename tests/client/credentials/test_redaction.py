@@ -72,18 +72,18 @@ class EchoTransport:
         pass
 
 
-def list_error_texts(value: object, seen: set[int]) -> Iterator[str]:
+def list_error_texts(value: object, visited: set[int]) -> Iterator[str]:
     """Yield the texts of an object, its attributes, causes and contexts."""
-    if id(value) in seen:
+    if id(value) in visited:
         return
-    seen.add(id(value))
+    visited.add(id(value))
     yield from (str(value), repr(value))
     parts: list[object] = list(getattr(value, "args", ()))
     parts += [getattr(value, name, None) for name in ("__cause__", "__context__", "response", "headers", "text")]
     parts += list(vars(value).values()) if isinstance(value, BaseException) else []
     for part in parts:
         if part is not None and not callable(part):
-            yield from list_error_texts(part, seen)
+            yield from list_error_texts(part, visited)
 
 
 @settings(max_examples=60)

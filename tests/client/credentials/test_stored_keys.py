@@ -243,7 +243,7 @@ def test_any_content_is_kept_or_rejected(tmp_path_factory: pytest.TempPathFactor
         after = json.loads(file.read_text())
         assert after["keys"].pop("7")["key"] == KEY
         assert after["keys"] == {k: v for k, v in (content.get("keys") or {}).items() if k != "7"}
-        known = ("keys", "default", "version")
-        assert {k: v for k, v in after.items() if k not in known} == {
-            k: v for k, v in content.items() if k not in known
+        own_keys = ("keys", "default", "version")
+        assert {k: v for k, v in after.items() if k not in own_keys} == {
+            k: v for k, v in content.items() if k not in own_keys
         }

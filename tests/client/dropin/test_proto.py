@@ -48,9 +48,9 @@ def test_results_are_converted_from_messages() -> None:
         loss_fn_outputs=[{"logprobs": tw.TensorData(data=[1.0, 2.0], dtype="float32", shape=[2])}],
         metrics={"loss:sum": 2.0},
     )
-    data = encode_result(output)
-    assert response_conv.deserialize_forward_backward_output(data) == output
-    assert response_conv.deserialize_proto_response(data, types.ForwardBackwardOutput) == output
+    content = encode_result(output)
+    assert response_conv.deserialize_forward_backward_output(content) == output
+    assert response_conv.deserialize_proto_response(content, types.ForwardBackwardOutput) == output
     sample = pb.SampleResponse(
         sequences=[pb.SampledSequence(stop_reason=pb.STOP_REASON_STOP, tokens=np.array([5], np.int32).tobytes())]
     ).SerializeToString()

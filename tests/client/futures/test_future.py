@@ -230,18 +230,18 @@ def test_system_exit_in_a_callback_does_not_stop_the_client(
     training: tw.TrainingClient, result_gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """On the client's thread the exception is logged, other callbacks run, and operations continue."""
-    called = threading.Event()
+    was_called = threading.Event()
 
     def exit_process(_: object) -> None:
         raise SystemExit(3)
 
     future = training.optim_step(ADAM)
     future.add_done_callback(exit_process)
-    future.add_done_callback(lambda _: called.set())
+    future.add_done_callback(lambda _: was_called.set())
     second = training.optim_step(ADAM)
     second.future().add_done_callback(exit_process)
     result_gate.release()
-    assert called.wait(TEST_TIMEOUT_S)
+    assert was_called.wait(TEST_TIMEOUT_S)
     assert second.result(TEST_TIMEOUT_S)
     assert training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     wait_until(lambda: "failed: SystemExit(3)" in caplog.text, "the exception is logged")

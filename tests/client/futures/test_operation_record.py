@@ -102,7 +102,7 @@ def test_callback_receives_the_done_future(server: ScriptedServer, training: tw.
     gate.release()
     future.result(TEST_TIMEOUT_S)
     wait_until(lambda: len(received) == 1, "the callback")
-    future.add_done_callback(lambda done: received.append(done) if done.result(0) else None)
+    future.add_done_callback(lambda finished: received.append(finished) if finished.result(0) else None)
     assert received == [future, future]
 
 
@@ -138,7 +138,7 @@ def test_unretrieved_error_is_logged_once(
     [
         lambda future: future.exception(TEST_TIMEOUT_S),
         lambda future: asyncio.run(await_failure(future)),
-        lambda future: future.add_done_callback(lambda done: done.exception()),
+        lambda future: future.add_done_callback(lambda finished: finished.exception()),
         lambda future: future.future(),
         lambda future: tw.gather([future], return_exceptions=True).result(TEST_TIMEOUT_S),
         lambda future: future.cancel(),

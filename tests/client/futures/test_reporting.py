@@ -156,16 +156,16 @@ def test_blocked_log_handler_delays_no_operation(
     server: ScriptedServer, client: tw.ServiceClient, add_log_handler: Callable[[Emit], None]
 ) -> None:
     """An operation finishes while the handler of its log line blocks."""
-    released, called = threading.Event(), threading.Event()
+    released, was_called = threading.Event(), threading.Event()
 
     def emit(record: logging.LogRecord) -> None:
-        called.set()
+        was_called.set()
         released.wait(TEST_TIMEOUT_S * 2)
 
     add_log_handler(emit)
     server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=500)] * 3, server.healthy_response)
     assert client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
-    assert called.is_set()
+    assert was_called.is_set()
     released.set()
 
 
@@ -176,10 +176,10 @@ def test_failing_or_blocked_on_wait_loses_no_result(
 ) -> None:
     """The client calls on_wait, which may raise any exception or block, and all results arrive."""
     monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.0)
-    released, called = threading.Event(), threading.Event()
+    released, was_called = threading.Event(), threading.Event()
 
     def listen(status: tw.WaitStatus) -> None:
-        called.set()
+        was_called.set()
         if blocks:
             released.wait(TEST_TIMEOUT_S * 2)
         raise error
@@ -187,7 +187,7 @@ def test_failing_or_blocked_on_wait_loses_no_result(
     server.rules["asample"] = lambda request: ScriptedResponse(server.healthy_response(request).body, delay_s=0.1)
     with open_client(server.url, on_wait=listen) as client:
         assert len(tw.gather(start_samples(client)).result(TEST_TIMEOUT_S)) == 3
-        assert called.wait(TEST_TIMEOUT_S)
+        assert was_called.wait(TEST_TIMEOUT_S)
         released.set()
 
 
@@ -197,10 +197,10 @@ def test_failing_or_blocked_callback_loses_no_result(
     client: tw.ServiceClient, error: BaseException, blocks: bool
 ) -> None:
     """The results of this operation and of others arrive while a callback blocks or after it raised."""
-    released, called = threading.Event(), threading.Event()
+    released, was_called = threading.Event(), threading.Event()
 
     def callback(_: object) -> None:
-        called.set()
+        was_called.set()
         if blocks:
             released.wait(TEST_TIMEOUT_S * 2)
         raise error
@@ -211,7 +211,7 @@ def test_failing_or_blocked_callback_loses_no_result(
     gathered = tw.gather([future])
     inner.set_result(1)
     assert gathered.result(TEST_TIMEOUT_S) == [1]
-    assert called.wait(TEST_TIMEOUT_S)
+    assert was_called.wait(TEST_TIMEOUT_S)
     assert len(tw.gather(start_samples(client)).result(TEST_TIMEOUT_S)) == 3
     released.set()
 

@@ -90,7 +90,7 @@ def test_fork_does_not_deadlock_with_loop(
 ) -> None:
     """A callback that needs a lock of the forking thread delays the fork for a limited time only."""
     monkeypatch.setattr(loop_module, "FORK_PAUSE_S", 0.05)
-    held, entered = threading.Lock(), threading.Event()
+    lock, entered = threading.Lock(), threading.Event()
     gate = Gate()
     server.rules["get_server_capabilities"] = lambda request: ScriptedResponse(
         server.healthy_response(request).body, gate=gate
@@ -99,10 +99,10 @@ def test_fork_does_not_deadlock_with_loop(
 
     def callback(_: object) -> None:
         entered.set()
-        with held:
+        with lock:
             pass
 
-    with held:
+    with lock:
         future.add_done_callback(callback)
         gate.release()
         assert entered.wait(TEST_TIMEOUT_S)

@@ -70,18 +70,18 @@ def test_end_of_block_waits_for_unawaited_save(server: ScriptedServer) -> None:
 
 def test_end_of_block_waits_for_operations_of_callbacks(server: ScriptedServer) -> None:
     """Every operation of a chain ends, each of which starts the next one when it is done."""
-    done: list[str] = []
+    states: list[str] = []
 
     def go_on(client: tw.TrainingClient, remaining: int) -> None:
         future = client.optim_step(ADAM)
         if remaining:
             future.add_done_callback(lambda _: go_on(client, remaining - 1))
         else:
-            future.add_done_callback(lambda future: done.append(future.state))
+            future.add_done_callback(lambda future: states.append(future.state))
 
     with open_client(server.url, exit_timeout=None) as client:
         go_on(client.create_lora_training_client("base"), 5)
-    assert done == ["done"]
+    assert states == ["done"]
     assert len(server.named("optim_step")) == 6
 
 
@@ -90,20 +90,20 @@ def test_async_block_waits(server: ScriptedServer) -> None:
     gate = hold_saves(server)
 
     async def run() -> list[str]:
-        seen: list[str] = []
+        states: list[str] = []
 
         async def let_go() -> None:
             await asyncio.to_thread(wait_for_save, server)
-            seen.append("running")
+            states.append("running")
             gate.release()
 
         options: Any = {"base_url": server.url, "api_key": KEY, "wire_version": "0.16.1"}
         async with tw.ServiceClient(**options) as client:
             task = asyncio.create_task(let_go())
             start_save(client)
-        seen.append("left")
+        states.append("left")
         await task
-        return seen
+        return states
 
     assert asyncio.run(run()) == ["running", "left"]
 
@@ -366,9 +366,9 @@ def test_dropped_client_finishes_operations(server: ScriptedServer, caplog: pyte
 def test_dropped_client_leaves_others_open(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Other clients keep working."""
     client.get_server_capabilities()
-    other = open_alone(server)
-    other.get_server_capabilities()
-    del other
+    remaining_client = open_alone(server)
+    remaining_client.get_server_capabilities()
+    del remaining_client
     gc.collect()
     client.get_server_capabilities()
     assert loop_threads()

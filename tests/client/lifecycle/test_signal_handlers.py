@@ -31,15 +31,15 @@ class SignalAtLine:
     """Raises SIGUSR1 at one line of the client's code, the first being 0."""
 
     def __init__(self, number: int) -> None:
-        self._left = number
+        self._remaining = number
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> SignalAtLine | None:
         """Count a line; the interface of sys.settrace."""
         if not frame.f_code.co_filename.startswith(CLIENT):
             return None
         if event == "line":
-            self._left -= 1
-            if self._left == -1:
+            self._remaining -= 1
+            if self._remaining == -1:
                 signal.raise_signal(signal.SIGUSR1)
         return self
 
@@ -67,8 +67,8 @@ def calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callabl
     telemetry = reporter(client)
 
     def open_and_use() -> None:
-        with open_client(server.url) as other:
-            other.get_server_capabilities()
+        with open_client(server.url) as second_client:
+            second_client.get_server_capabilities()
 
     return {
         "log": lambda: telemetry.log("event", {"key": "value"}),
@@ -92,23 +92,23 @@ def test_handler_may_call_interrupted_method(
     """A handler that calls the same method at each line of it gets the result, and so does the interrupted call."""
     with open_client(server.url) as client:
         call = calls(client, server)[name]
-        done: list[Any] = []
+        handled: list[Any] = []
 
         def work() -> None:
             call()
-            done.append(None)
+            handled.append(None)
 
         handle(work)
         call()
         before = sys.gettrace()
         for number in itertools.count():
-            number_before = len(done)
+            number_before = len(handled)
             sys.settrace(SignalAtLine(number))
             try:
                 call()
             finally:
                 sys.settrace(before)
-            if len(done) == number_before:
+            if len(handled) == number_before:
                 break
         assert number > 3
 
@@ -145,12 +145,12 @@ def test_handler_may_open_client_while_client_is_opened(
 
 def test_sources_have_reentrant_locks_only() -> None:
     """The sources have no threading.Lock, and no Condition or Semaphore made from one."""
-    plain = re.compile(r"threading\.(Lock|Semaphore|BoundedSemaphore|Barrier)\(|queue\.(Queue|LifoQueue)\(")
+    non_reentrant = re.compile(r"threading\.(Lock|Semaphore|BoundedSemaphore|Barrier)\(|queue\.(Queue|LifoQueue)\(")
     places = [
         f"{path.name}:{number}"
         for folder in ("tinkerwire", "tinkerwire_base")
         for path in (Path(CLIENT).parent / folder).rglob("*.py")
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if plain.search(line)
+        if non_reentrant.search(line)
     ]
     assert not places

@@ -224,14 +224,14 @@ def test_empty_batched_responses_are_polled_with_pauses(server: ScriptedServer) 
     assert times[6] - times[0] > 1.0
 
 
-@pytest.mark.parametrize("faults", ["", "p_5xx=0.1,p_lost_reply=0.05,only=retrieve_futures+retrieve_future"])
-def test_batched_and_separate_polls_give_the_same_samples(faults: str) -> None:
+@pytest.mark.parametrize("fault_injection", ["", "p_5xx=0.1,p_lost_reply=0.05,only=retrieve_futures+retrieve_future"])
+def test_batched_and_separate_polls_give_the_same_samples(fault_injection: str) -> None:
     """With the same seeds, samples of a real server are equal with and without batches, also if requests fail."""
     results = []
     for flag in ("true", "false"):
         options = ["--wire", "0.38.0", "--seed", "1", "--flag", f"sample_use_retrieve_futures={flag}"]
-        if faults:
-            options += ["--inject-faults", faults]
+        if fault_injection:
+            options += ["--inject-faults", fault_injection]
         with embedded_http_server(*options) as url, tw.ServiceClient(base_url=url, retry=FAST) as client:
             sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano")
             params = [tw.SamplingParams(max_tokens=8, seed=seed) for seed in range(100)]

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(60)
 UNKNOWN = ScriptedResponse({"detail": "unknown request"}, status=404)
 UNCLEAR = ScriptedResponse({"detail": "it is over"}, status=404)
 """A 404 whose text does not name a missing request."""
-GONE = ScriptedResponse(status=410)
+EXPIRED = ScriptedResponse(status=410)
 FIRST_RESPONSES = {
     "reset": ScriptedResponse(drop=True),
     "garbage": ScriptedResponse(raw=b"not HTTP at all\r\n\r\n"),
@@ -26,7 +26,7 @@ FIRST_RESPONSES = {
 }
 
 
-@pytest.mark.parametrize("lost", [UNKNOWN, UNCLEAR, GONE], ids=["404", "unclear 404", "410"])
+@pytest.mark.parametrize("lost", [UNKNOWN, UNCLEAR, EXPIRED], ids=["404", "unclear 404", "410"])
 @pytest.mark.parametrize("first", FIRST_RESPONSES.values(), ids=FIRST_RESPONSES)
 def test_sample_lost_after_an_error_is_sampled_again(
     server: ScriptedServer, client: tw.ServiceClient, first: ScriptedResponse, lost: ScriptedResponse
@@ -48,7 +48,7 @@ def test_sample_unknown_at_its_first_poll_is_sampled_again(
     assert len(server.named("asample")) == 2
 
 
-@pytest.mark.parametrize("lost", [UNKNOWN, GONE], ids=["404", "410"])
+@pytest.mark.parametrize("lost", [UNKNOWN, EXPIRED], ids=["404", "410"])
 def test_finished_sample_without_a_result_is_sampled_again(server: ScriptedServer, lost: ScriptedResponse) -> None:
     """The client samples again if a batched poll reports a sample as finished and its result is missing."""
     cursor = [0]

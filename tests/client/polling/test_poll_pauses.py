@@ -43,8 +43,8 @@ def test_held_poll_is_repeated_without_a_pause(
     """The client does not pause after a poll that the server has held for long."""
     monkeypatch.setattr(poller, "MIN_HELD_S", 0.05)
     monkeypatch.setattr(poller, "FIRST_PAUSE_S", 300.0)
-    held = ScriptedResponse(status=408, delay_s=0.06)
-    assert step_metrics(server, training, held, held, held, OPTIM_STEP_RESULT) == {"x:mean": 1.0}
+    held_poll = ScriptedResponse(status=408, delay_s=0.06)
+    assert step_metrics(server, training, held_poll, held_poll, held_poll, OPTIM_STEP_RESULT) == {"x:mean": 1.0}
 
 
 def test_retry_after_of_a_429_sets_the_pause(server: ScriptedServer, training: tw.TrainingClient) -> None:

@@ -14,7 +14,7 @@ from tinkerwire._transport.embedded import embedded_transport
 from tinkerwire.local import EmbeddedServer
 
 pytestmark = pytest.mark.timeout(60)
-GONE = ScriptedResponse({"detail": "no sign of life"}, status=410)
+EXPIRED = ScriptedResponse({"detail": "no sign of life"}, status=410)
 
 
 @pytest.mark.parametrize("name", ["optim_step", "asample", "create_model", "create_sampling_session"])
@@ -22,7 +22,7 @@ def test_410_to_operation_raises_session_expired(server: ScriptedServer, client:
     """The error has the session, the server's text and the remedy; the operation is not resent."""
     sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
-    server.rules[name] = lambda _: GONE
+    server.rules[name] = lambda _: EXPIRED
     before = len(server.named(name))
     with pytest.raises(tw.SessionExpiredError, match=r"session s1.*no sign of life.*new ServiceClient") as caught:
         {
@@ -46,7 +46,7 @@ def test_410_to_heartbeat_rejects_later_operations(
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
-        server.rules["session_heartbeat"] = lambda _: GONE
+        server.rules["session_heartbeat"] = lambda _: EXPIRED
         wait_until(lambda: client._connection.session_state.is_expired, "a heartbeat shows the expiry")
         for attempt in (training.optim_step(ADAM), sampling.sample(PROMPT, 1, PARAMS)):
             with pytest.raises(tw.SessionExpiredError, match="session s1"):
@@ -63,8 +63,8 @@ def test_410_to_heartbeat_rejects_later_operations(
 
 def test_410_outside_session_is_not_expiry(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A 410 to a call that belongs to no session stays an ordinary error."""
-    server.rules["training_runs"] = lambda _: GONE
-    server.rules["create_session"] = lambda _: GONE
+    server.rules["training_runs"] = lambda _: EXPIRED
+    server.rules["create_session"] = lambda _: EXPIRED
     with pytest.raises(tw.APIStatusError, match="no sign of life"):
         client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S)
     with pytest.raises(tw.APIStatusError, match="no sign of life"):

@@ -90,16 +90,16 @@ def test_heartbeats_continue_until_close(server: ScriptedServer, client: tw.Serv
     assert {beat.body["session_id"] for beat in beats} == {"s1"}
     client.close().result(TEST_TIMEOUT_S)
     number = len(server.named("session_heartbeat"))
-    with open_client(server.url) as other:
+    with open_client(server.url) as second_client:
         # The loop goes on for the other client, and would go on for the heart.
         for _ in range(20):
-            other.get_server_capabilities()
+            second_client.get_server_capabilities()
     assert len(server.named("session_heartbeat")) == number
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
-    "trouble",
+    "failure",
     [
         ScriptedResponse(status=500),
         ScriptedResponse(drop=True),
@@ -110,10 +110,10 @@ def test_heartbeats_continue_until_close(server: ScriptedServer, client: tw.Serv
     ids=str,
 )
 def test_heartbeat_continues_after_errors(
-    server: ScriptedServer, client: tw.ServiceClient, trouble: ScriptedResponse
+    server: ScriptedServer, client: tw.ServiceClient, failure: ScriptedResponse
 ) -> None:
     """After any error the next heartbeat is sent at its regular time."""
-    server.rules["session_heartbeat"] = lambda _: trouble
+    server.rules["session_heartbeat"] = lambda _: failure
     client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     beats = server.wait_for_requests("session_heartbeat", 4)
     assert len({beat.headers["x-idempotency-key"] for beat in beats}) == len(beats)
@@ -123,12 +123,12 @@ def test_heartbeat_survives_foreign_transport_error(server: ScriptedServer, monk
     """An error of an unknown class from a transport of the user does not end the heartbeats."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.01)
     inner = aiohttp_transport.AiohttpTransport(server.url)
-    tried: list[str] = []
+    paths: list[str] = []
 
     class Broken:
         async def send(self, request: tw.service.Any, traffic: tw.service.Any, timeout_s: float) -> tw.service.Any:
             if "heartbeat" in request.path:
-                tried.append(request.path)
+                paths.append(request.path)
                 raise RuntimeError("not mine")
             return await inner.send(request, traffic, timeout_s)
 
@@ -137,7 +137,7 @@ def test_heartbeat_survives_foreign_transport_error(server: ScriptedServer, monk
 
     with open_client(server.url, transport=Broken()) as client:
         client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
-        while len(tried) < 3:
+        while len(paths) < 3:
             client.get_server_capabilities()
 
 
@@ -149,11 +149,11 @@ def test_410_ends_heartbeats(
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse(status=410)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
-        heart = client._session._heartbeat._task
-        assert heart is not None
+        heartbeat_task = client._session._heartbeat._task
+        assert heartbeat_task is not None
 
         async def end() -> None:
-            await heart
+            await heartbeat_task
 
         client._connection.start(end).result(TEST_TIMEOUT_S)
     assert len(server.named("session_heartbeat")) == 1

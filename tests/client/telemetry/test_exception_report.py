@@ -13,10 +13,10 @@ from tinkerwire._telemetry import exception_report
 from tinkerwire_base.errors import RequestInfo, ResponseInfo, status_error
 
 INFO = RequestInfo(method="POST", url="https://h.org/base/api/v1/asample?x=tml-secret")
-DATA = "my prompt, tml-secret"
+USER_DATA = "my prompt, tml-secret"
 
 
-def make_status_error(status: int, text: str = DATA) -> tw.APIStatusError:
+def make_status_error(status: int, text: str = USER_DATA) -> tw.APIStatusError:
     return status_error(status)(text, response=ResponseInfo(status_code=status, text=text), request=INFO, body=text)
 
 
@@ -32,11 +32,11 @@ def caused(outer: Exception, inner: BaseException) -> Exception:
         (make_status_error(429), True),
         (make_status_error(408), False),
         (make_status_error(500), False),
-        (tw.RequestFailedError(DATA, "r1", tw.RequestErrorCategory.User), True),
-        (tw.RequestFailedError(DATA, "r1", tw.RequestErrorCategory.Server), False),
-        (ValueError(DATA), False),
-        (caused(tw.TinkerError(DATA), make_status_error(422)), True),
-        (caused(tw.TinkerError(DATA), make_status_error(502)), False),
+        (tw.RequestFailedError(USER_DATA, "r1", tw.RequestErrorCategory.User), True),
+        (tw.RequestFailedError(USER_DATA, "r1", tw.RequestErrorCategory.Server), False),
+        (ValueError(USER_DATA), False),
+        (caused(tw.TinkerError(USER_DATA), make_status_error(422)), True),
+        (caused(tw.TinkerError(USER_DATA), make_status_error(502)), False),
     ],
 )
 def test_user_errors_are_recognised(error: Exception, is_users: bool) -> None:
@@ -57,7 +57,7 @@ def test_report_has_class_call_and_status() -> None:
         exception_report.summary(make_status_error(422))
         == "UnprocessableEntityError, POST /base/api/v1/asample, HTTP 422"
     )
-    failed = tw.RequestFailedError(DATA, "r1", tw.RequestErrorCategory.User)
+    failed = tw.RequestFailedError(USER_DATA, "r1", tw.RequestErrorCategory.User)
     assert exception_report.summary(failed) == "RequestFailedError, category user"
     assert exception_report.error_fields(make_status_error(500)) == {
         "error_type": "InternalServerError",

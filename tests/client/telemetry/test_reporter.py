@@ -42,7 +42,7 @@ def test_telemetry_is_enabled_for_tinker_service_only_by_default(monkeypatch: py
     monkeypatch.delenv("TINKER_TELEMETRY")
     assert is_enabled(DEFAULT_BASE_URL)
     assert not is_enabled("https://example.org")
-    for word, is_on in {
+    for value, is_on in {
         "1": True,
         "TRUE": True,
         "yes": True,
@@ -51,22 +51,26 @@ def test_telemetry_is_enabled_for_tinker_service_only_by_default(monkeypatch: py
         "0": False,
         "maybe": False,
     }.items():
-        monkeypatch.setenv("TINKER_TELEMETRY", word)
+        monkeypatch.setenv("TINKER_TELEMETRY", value)
         assert is_enabled(DEFAULT_BASE_URL) is is_enabled("https://example.org") is is_on
 
 
 @pytest.mark.parametrize(
-    ("word", "is_odd"), [("banana", True), ("enabled", True), ("on", False), ("Off ", False), ("", False)]
+    ("value", "is_unrecognised"), [("banana", True), ("enabled", True), ("on", False), ("Off ", False), ("", False)]
 )
 def test_unrecognised_env_value_disables_telemetry_and_warns(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: str, is_odd: bool
+    server: ScriptedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    value: str,
+    is_unrecognised: bool,
 ) -> None:
     """The warning names the value."""
-    monkeypatch.setenv("TINKER_TELEMETRY", word)
+    monkeypatch.setenv("TINKER_TELEMETRY", value)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
-        assert (client.get_telemetry() is None) is (word != "on")
+        assert (client.get_telemetry() is None) is (value != "on")
     messages = [record.getMessage() for record in caplog.records]
-    assert (f"TINKER_TELEMETRY must be 1 or 0, got {word}; telemetry is disabled" in messages) is is_odd
+    assert (f"TINKER_TELEMETRY must be 1 or 0, got {value}; telemetry is disabled" in messages) is is_unrecognised
 
 
 def test_disabled_telemetry_sends_nothing(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,10 +128,10 @@ def test_embedded_server_accepts_events(wire: str) -> None:
         send = transport.send
 
         async def watched(request: Any, traffic: Any, timeout_s: float) -> Any:
-            answer = await send(request, traffic, timeout_s)
+            response = await send(request, traffic, timeout_s)
             if request.path.endswith("/telemetry"):
-                statuses.append(answer.status)
-            return answer
+                statuses.append(response.status)
+            return response
 
         transport.send = watched  # type: ignore[method-assign]
         with tw.ServiceClient(base_url="http://localhost:1", transport=transport, wire_version=wire) as client:
@@ -142,8 +146,8 @@ def test_errors_are_sent_soon_without_secrets(server: ScriptedServer) -> None:
     """User errors are events of their own kind; no event has prompts, responses or secrets."""
     detail_text = f"bad prompt 770077 for {KEY}"
     body = {"detail": detail_text}
-    answers = iter([ScriptedResponse(body, status=422), ScriptedResponse(body, status=501)])
-    server.rules["asample"] = lambda _: next(answers)
+    responses = iter([ScriptedResponse(body, status=422), ScriptedResponse(body, status=501)])
+    server.rules["asample"] = lambda _: next(responses)
     policy = tw.RetryConfig(enable_retry_logic=False)
     with open_client(server.url, retry=policy, default_headers_overrides={"x-mine": "my-secret"}) as client:
         sampling = client.create_sampling_client(base_model="base")
@@ -173,7 +177,7 @@ def test_errors_are_sent_soon_without_secrets(server: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         ScriptedResponse(status=500),
         ScriptedResponse(status=404),
@@ -185,13 +189,13 @@ def test_errors_are_sent_soon_without_secrets(server: ScriptedServer) -> None:
 )
 def test_failing_telemetry_delays_and_fails_nothing(
     server: ScriptedServer,
-    answer: ScriptedResponse | None,
+    response: ScriptedResponse | None,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Errors surface at once, work continues, close returns, and the log is empty."""
     gate = Gate()
-    server.rules["telemetry"] = lambda _: answer or ScriptedResponse(gate=gate)
+    server.rules["telemetry"] = lambda _: response or ScriptedResponse(gate=gate)
     server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     monkeypatch.setattr(telemetry, "DRAIN_S", 0.2)
     monkeypatch.setattr(telemetry, "SEND_TIMEOUT_S", 1000.0)

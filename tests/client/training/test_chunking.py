@@ -30,9 +30,9 @@ def sized(number: int) -> tw.Datum:
 @given(SIZES, LIMITS)
 def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.ChunkLimits) -> None:
     """Chunks are consecutive, not empty, complete, and within both limits, except a single oversize datum."""
-    data = [sized(size) for size in sizes]
-    chunks = list(split_batch(data, limits, SIZE))
-    assert [id(d) for chunk in chunks for d in chunk] == [id(d) for d in data]
+    datums = [sized(size) for size in sizes]
+    chunks = list(split_batch(datums, limits, SIZE))
+    assert [id(d) for chunk in chunks for d in chunk] == [id(d) for d in datums]
     for chunk in chunks:
         assert 1 <= len(chunk) <= limits.max_datums
         assert len(chunk) == 1 or sum(map(count_values, chunk)) <= limits.max_values
@@ -51,9 +51,9 @@ def test_chunk_limit_counts_tokens_images_and_tensor_elements() -> None:
     """Tokens, expected tokens of images and stored tensor elements count; images of unknown length do not."""
     inputs = {"target_tokens": np.zeros((3, 4), dtype=np.int64), "weights": [0.5] * 5}
     text = tw.EncodedTextChunk(tokens=[1, 2, 3])
-    known = tw.types.ImageChunk(data=b"x", format="png", expected_tokens=7)
+    image = tw.types.ImageChunk(data=b"x", format="png", expected_tokens=7)
     unknown = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png")
-    assert count_values(tw.Datum(model_input=tw.ModelInput(chunks=[text, known]), loss_fn_inputs=inputs)) == 3 + 7 + 17
+    assert count_values(tw.Datum(model_input=tw.ModelInput(chunks=[text, image]), loss_fn_inputs=inputs)) == 3 + 7 + 17
     assert count_values(tw.Datum(model_input=tw.ModelInput(chunks=[text, unknown]), loss_fn_inputs=inputs)) == 3 + 17
     old = tw.types.ImageChunk(data=b"x", format="png", tokens=5)
     assert count_values(tw.Datum(model_input=tw.ModelInput(chunks=[old, unknown, text]), loss_fn_inputs={})) == 5 + 3
@@ -146,8 +146,8 @@ def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> No
 @pytest.mark.parametrize("chunk", [0, 1, 2])
 def test_rejected_chunk_fails_only_its_operation(server: ScriptedServer, chunk: int) -> None:
     """A rejected chunk fails its call; the chunks behind it are not sent, and the client still works."""
-    answers = [echo] * chunk + [ScriptedResponse({"detail": "bad datum"}, status=422), echo]
-    server.rules["forward_backward"] = in_order(*answers)
+    responses = [echo] * chunk + [ScriptedResponse({"detail": "bad datum"}, status=422), echo]
+    server.rules["forward_backward"] = in_order(*responses)
     server.on_poll("ForwardBackward", output_of)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")

@@ -25,11 +25,11 @@ def test_batch_arrives_with_values_types_and_shapes(
     server: ScriptedServer, training: tw.TrainingClient, name: str, field: str
 ) -> None:
     """Arrays, lists and loss settings arrive as numbers with types and shapes."""
-    data = tw.Datum(
+    example = tw.Datum(
         model_input=tw.ModelInput.from_ints(np.array([5, 6, 7])),
         loss_fn_inputs={"target_tokens": np.array([6, 7, 8]), "advantages": np.array([[0.5], [1.5]], dtype=np.float32)},
     )
-    getattr(training, name)([data], "ppo", {"clip_low_threshold": 0.9}).result(TEST_TIMEOUT_S)
+    getattr(training, name)([example], "ppo", {"clip_low_threshold": 0.9}).result(TEST_TIMEOUT_S)
     body = server.sole_body(name)
     assert (body["model_id"], body["seq_id"]) == ("m1", 1)
     part = body[field]

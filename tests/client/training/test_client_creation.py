@@ -89,7 +89,7 @@ def test_training_run_replaces_missing_weights_info(
 
 
 @pytest.mark.parametrize(
-    ("answers", "why"),
+    ("responses", "reason"),
     [
         ({"weights_info": ScriptedResponse({"detail": "not yours"}, status=403)}, "not yours"),
         ({"weights_info": ScriptedResponse({"base_model": "b", "is_lora": True})}, "LoRA rank"),
@@ -110,14 +110,14 @@ def test_training_run_replaces_missing_weights_info(
     ],
 )
 def test_unknown_weights_raise_the_reason(
-    server: ScriptedServer, client: tw.ServiceClient, answers: dict[str, ScriptedResponse], why: str
+    server: ScriptedServer, client: tw.ServiceClient, responses: dict[str, ScriptedResponse], reason: str
 ) -> None:
     """If the server has no information about the weights, client and operations raise; no model is created."""
-    for name, response in answers.items():
+    for name, response in responses.items():
         server.rules[name] = in_order(response)
     training = client.create_training_client_from_state(PATH)
     for waiting in (training, training.optim_step(ADAM)):
-        with pytest.raises(tw.TinkerError, match=why):
+        with pytest.raises(tw.TinkerError, match=reason):
             waiting.result(TEST_TIMEOUT_S)
     assert not server.named("create_model")
 

@@ -76,10 +76,10 @@ def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training
         "target_tokens": {"data": [6, 7], "dtype": "int64", "shape": [2]},
         "weights": tensor([0.0, 0.0], [2]),
     }
-    for back, forth in zip(sent(server, "forward_backward"), (first, second), strict=True):
-        assert back["model_input"] == forth["model_input"]
-        targets = forth["loss_fn_inputs"]["target_tokens"]
-        assert back["loss_fn_inputs"] == {"target_tokens": targets, "weights": tensor([2.0, 4.0], [2])}
+    for backward_datum, forward_datum in zip(sent(server, "forward_backward"), (first, second), strict=True):
+        assert backward_datum["model_input"] == forward_datum["model_input"]
+        targets = forward_datum["loss_fn_inputs"]["target_tokens"]
+        assert backward_datum["loss_fn_inputs"] == {"target_tokens": targets, "weights": tensor([2.0, 4.0], [2])}
     assert {body["forward_backward_input"]["loss_fn"] for body in server.bodies("forward_backward")} == {
         "cross_entropy"
     }
@@ -230,15 +230,15 @@ def test_logprobs_of_the_wrong_size_raise(
 @needs_torch
 def test_torch_computes_gradients_of_loss(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Tensors are float32 leaves; a datum that the loss does not use has a gradient of 0."""
-    seen: list[Any] = []
+    tensors: list[Any] = []
 
     def loss_fn(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
-        seen.extend(logprobs)
+        tensors.extend(logprobs)
         loss = (logprobs[0] ** 2).sum()
         return loss, {"half": (loss / 2).detach()}
 
     result = training.forward_backward_custom([datum(), datum()], loss_fn).result(TEST_TIMEOUT_S)
-    assert all(tensor.is_leaf and tensor.requires_grad and str(tensor.dtype) == "torch.float32" for tensor in seen)
+    assert all(tensor.is_leaf and tensor.requires_grad and str(tensor.dtype) == "torch.float32" for tensor in tensors)
     weights = [tensor["loss_fn_inputs"]["weights"]["data"] for tensor in sent(server, "forward_backward")]
     assert weights == [[2.0, 4.0], [0.0, 0.0]]
     assert result.metrics["loss:sum"] == 5.0 and result.metrics["half"] == 2.5
@@ -278,11 +278,11 @@ def test_custom_cross_entropy_trains_like_the_builtin_one(wire_version: str) -> 
             client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0) for _ in range(2)
         )
         for _ in range(2):
-            plain = builtin.forward_backward([example], "cross_entropy")
+            builtin_future = builtin.forward_backward([example], "cross_entropy")
             custom = own_loss.forward_backward_custom([example], by_hand, arrays="numpy")
             builtin.optim_step(ADAM).result(TEST_TIMEOUT_S)
             own_loss.optim_step(ADAM).result(TEST_TIMEOUT_S)
-            losses = [future.result(TEST_TIMEOUT_S).metrics["loss:sum"] for future in (plain, custom)]
+            losses = [future.result(TEST_TIMEOUT_S).metrics["loss:sum"] for future in (builtin_future, custom)]
             assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 

@@ -40,38 +40,38 @@ def test_failure_is_logged_while_its_future_exists(
     assert len(messages(caplog, logging.ERROR)) == 1
 
 
-@pytest.mark.parametrize("how", ["result", "callback", "gather"])
+@pytest.mark.parametrize("wait", ["result", "callback", "gather"])
 def test_failure_that_a_caller_waits_for_is_not_logged(
-    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, wait: str
 ) -> None:
     """A waiting caller gets the error; a log line would be noise."""
     gate = Gate()
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY, gate=gate))
     future = training.forward_backward([datum()], "cross_entropy")
-    done = threading.Event()
-    if how == "callback":
-        future.on_done(lambda _: done.set())
+    finished = threading.Event()
+    if wait == "callback":
+        future.on_done(lambda _: finished.set())
         gate.release()
-        assert done.wait(TEST_TIMEOUT_S)
+        assert finished.wait(TEST_TIMEOUT_S)
         assert future.exception() is not None
     else:
-        waiting = future if how == "result" else tw.gather([future])
+        waiting = future if wait == "result" else tw.gather([future])
         threading.Timer(0.2, gate.release).start()
         with pytest.raises(tw.RequestFailedError):
             waiting.result(TEST_TIMEOUT_S)
     assert not messages(caplog, logging.ERROR)
 
 
-@pytest.mark.parametrize("how", ["save_state", "save_weights_for_sampler", "save_weights_and_get_sampling_client"])
+@pytest.mark.parametrize("method", ["save_state", "save_weights_for_sampler", "save_weights_and_get_sampling_client"])
 def test_save_warning_names_failed_steps(
-    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, method: str
 ) -> None:
     """Weights saved after a failed batch look trained; a warning names the batch, once."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY))
     future = training.forward_backward([datum()], "cross_entropy")
     wait_until(future.done, "the failure")
     for name in ("first", "second"):
-        getattr(training, how)(name).result(TEST_TIMEOUT_S)
+        getattr(training, method)(name).result(TEST_TIMEOUT_S)
     (text,) = messages(caplog, logging.WARNING)
     assert "'first' lack 1 training steps that failed: ForwardBackward" in text
     assert "out of memory" in text

@@ -11,7 +11,7 @@ import tinkerwire as tw
 from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
-TAKEN = ScriptedResponse({"detail": "Checkpoint 'a' already exists"}, status=409)
+NAME_CONFLICT = ScriptedResponse({"detail": "Checkpoint 'a' already exists"}, status=409)
 SAVES: dict[str, Callable[[tw.TrainingClient], Any]] = {
     "save_weights": lambda training: training.save_state("a"),
     "save_weights_for_sampler": lambda training: training.save_weights_for_sampler("a"),
@@ -34,7 +34,7 @@ class CheckpointStore:
     def save(self, request: RecordedRequest) -> ScriptedResponse:
         checkpoint = f"{SEGMENTS[request.name]}/{request.body['path']}"
         if checkpoint in self.names:
-            return TAKEN
+            return NAME_CONFLICT
         self.names.add(checkpoint)
         self.lost -= 1
         return ScriptedResponse(drop=True) if self.lost >= 0 else self.server.healthy_response(request)
@@ -107,7 +107,7 @@ def test_conflict_in_the_result_of_a_retry_is_success(
     """Some servers run the retry, too, and report the conflict as its result."""
     shelf.names.add("weights/a")
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
-    server.on_poll("SaveWeights", lambda _: TAKEN)
+    server.on_poll("SaveWeights", lambda _: NAME_CONFLICT)
     assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 
@@ -116,7 +116,7 @@ def test_unexplained_conflict_raises(
     server: ScriptedServer, training: tw.TrainingClient, listed: ScriptedResponse
 ) -> None:
     """If the server does not have or cannot list the checkpoint, the conflict is raised."""
-    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), TAKEN)
+    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), NAME_CONFLICT)
     server.rules["training_runs/m1/checkpoints"] = lambda _: listed
     with pytest.raises(tw.ConflictError, match="already exists"):
         training.save_state("a").result(TEST_TIMEOUT_S)
@@ -127,14 +127,14 @@ def test_checkpoint_that_is_being_written_is_awaited(
     server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
 ) -> None:
     """The client waits for a checkpoint that the server has not listed yet."""
-    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), TAKEN)
-    nothing = ScriptedResponse({"checkpoints": []})
+    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), NAME_CONFLICT)
+    empty_listing = ScriptedResponse({"checkpoints": []})
 
     def listed(request: RecordedRequest) -> ScriptedResponse:
         shelf.names.add("weights/a")
         return shelf.listed(request)
 
-    server.rules["training_runs/m1/checkpoints"] = in_order(nothing, nothing, listed)
+    server.rules["training_runs/m1/checkpoints"] = in_order(empty_listing, empty_listing, listed)
     assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 

@@ -48,25 +48,25 @@ def with_beta(beta: Any = 0.5) -> tw.Datum:
     return tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=targets)
 
 
-def recorded(fn: Any, input_ranks: Any) -> TracedLoss:
+def return_recorded_graph(fn: Any, input_ranks: Any) -> TracedLoss:
     """Return the graph above under the name of the function."""
     inputs = (CustomLossInput(name="logprobs", rank=1), CustomLossInput(name="beta", rank=0))
     graph = CustomLossGraph(nodes=[CustomLossNode(**node) for node in NODES])
     return TracedLoss(fn.__name__, inputs, graph, None)
 
 
-def mine() -> None:
+def own_loss() -> None:
     """Represent a loss."""
 
 
-def other() -> None:
+def other_loss() -> None:
     """Represent another loss."""
 
 
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace tracing by recorded graphs."""
-    monkeypatch.setattr(tracing, "trace", recorded)
+    monkeypatch.setattr(tracing, "trace", return_recorded_graph)
 
 
 @pytest.fixture
@@ -79,18 +79,18 @@ def handing(server: ScriptedServer, without_torch: None) -> Iterator[tw.ServiceC
 
 def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """Batches that train on the loss are sent with all inputs and its id."""
-    handle = handing.create_custom_loss(mine, {"logprobs": 1, "beta": 0}).result(TEST_TIMEOUT_S)
+    handle = handing.create_custom_loss(own_loss, {"logprobs": 1, "beta": 0}).result(TEST_TIMEOUT_S)
     assert server.bodies("create_custom_loss") == [
         {
             "session_id": "s1",
             "custom_loss_seq_id": 0,
-            "name": "mine",
+            "name": "own_loss",
             "inputs": [{"name": "logprobs", "rank": 1}, {"name": "beta", "rank": 0}],
             "graph": {"format": 1, "nodes": NODES},
             "type": "create_custom_loss",
         }
     ]
-    assert (handle.name, handle.session_id, handle.input_names) == ("mine", "s1", ("beta",))
+    assert (handle.name, handle.session_id, handle.input_names) == ("own_loss", "s1", ("beta",))
     assert handle.loss_id is not None and handle.loss_id.startswith("create_custom_loss/")
     assert handle.loss_id in repr(handle)
     training = handing.create_lora_training_client("base")
@@ -110,11 +110,11 @@ def test_identical_loss_in_session_is_rejected(server: ScriptedServer, handing: 
         refusal if request.body["custom_loss_seq_id"] == 0 else server.healthy_response(request)
     )
     with pytest.raises(tw.UnprocessableEntityError):
-        handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
-    handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
-    with pytest.raises(ValueError, match="mine: this session has an identical loss; use its LossHandle"):
-        handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
-    handing.create_custom_loss(other, {}).result(TEST_TIMEOUT_S)
+        handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
+    handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
+    with pytest.raises(ValueError, match="own_loss: this session has an identical loss; use its LossHandle"):
+        handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
+    handing.create_custom_loss(other_loss, {}).result(TEST_TIMEOUT_S)
     assert [body["custom_loss_seq_id"] for body in server.bodies("create_custom_loss")] == [0, 1, 2]
 
 
@@ -126,44 +126,44 @@ def test_servers_without_custom_losses_receive_no_upload(
 ) -> None:
     """The handle belongs to the session, and only the session is created."""
     with open_client(server.url, **options) as client:
-        handle = client.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
+        handle = client.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
     assert handle.loss_id is None and handle.session_id == "s1"
     assert not server.named("create_custom_loss")
 
 
 def test_handle_of_another_session_raises(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """Clients of other sessions, started or not, raise before anything is sent."""
-    handle = handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
+    handle = handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
     server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s2"})
     with open_client(server.url, **SERVER_SIDE) as stranger:
         training = stranger.create_lora_training_client("base").result(TEST_TIMEOUT_S)
-        with pytest.raises(ValueError, match="loss mine: expected a loss of session s2, got one of s1"):
+        with pytest.raises(ValueError, match="loss own_loss: expected a loss of session s2, got one of s1"):
             training.forward_backward_custom([with_beta()], handle)
     assert not server.named("forward_backward")
 
 
 @pytest.mark.parametrize(
-    ("data", "options", "error"),
+    ("datums", "options", "error"),
     [
         ([], {}, "data must have at least 1 datum"),
-        ([with_beta(), datum()], {}, r"data\[1\]: no beta in loss_fn_inputs; loss mine requires it"),
-        ([with_beta([0.5])], {}, r"data\[0\]: beta must have 0 dimensions for loss mine, got 1"),
+        ([with_beta(), datum()], {}, r"data\[1\]: no beta in loss_fn_inputs; loss own_loss requires it"),
+        ([with_beta([0.5])], {}, r"data\[0\]: beta must have 0 dimensions for loss own_loss, got 1"),
         (
             [tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={"beta": np.float32(1)})],
             {},
             "no target_tokens",
         ),
-        ([with_beta()], {"arrays": "numpy"}, "arrays: loss mine computes in torch"),
+        ([with_beta()], {"arrays": "numpy"}, "arrays: loss own_loss computes in torch"),
     ],
 )
 def test_datums_without_the_inputs_of_the_loss_raise(
-    server: ScriptedServer, handing: tw.ServiceClient, data: Any, options: Any, error: str
+    server: ScriptedServer, handing: tw.ServiceClient, datums: Any, options: Any, error: str
 ) -> None:
     """The next operation gets the seq_id."""
-    handle = handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
+    handle = handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
     training = handing.create_lora_training_client("base")
     with pytest.raises(ValueError, match=error):
-        training.forward_backward_custom(data, handle, **options)
+        training.forward_backward_custom(datums, handle, **options)
     training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1]
 
@@ -175,7 +175,7 @@ def test_missing_torch_raises_error_with_advice(
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "torch.fx", None)
     with pytest.raises(ImportError, match="create_custom_loss: torch is not installed; install it"):
-        client.create_custom_loss(mine, {"logprobs": 1})
+        client.create_custom_loss(own_loss, {"logprobs": 1})
     assert not server.requests
 
 

@@ -35,31 +35,31 @@ pytestmark = pytest.mark.timeout(60)
 NUMBERED = {"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}}
 
 
-def operation_of_kind(training: tw.TrainingClient, which: int) -> Any:
+def submit_operation(training: tw.TrainingClient, number: int) -> Any:
     """Start an operation of one of six kinds."""
     kinds: list[Callable[[], Any]] = [
-        lambda: training.forward([datum(which)], "cross_entropy"),
-        lambda: training.forward_backward([datum(which)], "cross_entropy"),
+        lambda: training.forward([datum(number)], "cross_entropy"),
+        lambda: training.forward_backward([datum(number)], "cross_entropy"),
         lambda: training.optim_step(ADAM),
-        lambda: training.save_state(f"s{which}"),
+        lambda: training.save_state(f"s{number}"),
         lambda: training.load_state("tinker://m1/weights/a"),
-        lambda: training.save_weights_for_sampler(f"w{which}"),
+        lambda: training.save_weights_for_sampler(f"w{number}"),
     ]
-    return kinds[which % len(kinds)]()
+    return kinds[number % len(kinds)]()
 
 
 def test_hundreds_from_threads_and_tasks_arrive_in_order(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """400 operations of six kinds from 8 threads and 4 event loops arrive with seq_ids 1 to 400."""
 
     def in_thread(start: int) -> list[Any]:
-        return [operation_of_kind(training, start + i) for i in range(40)]
+        return [submit_operation(training, start + i) for i in range(40)]
 
     async def in_tasks(start: int) -> list[Any]:
-        async def one(i: int) -> Any:
+        async def submit_soon(i: int) -> Any:
             await asyncio.sleep(0)
-            return operation_of_kind(training, start + i)
+            return submit_operation(training, start + i)
 
-        return await asyncio.gather(*(one(i) for i in range(20)))
+        return await asyncio.gather(*(submit_soon(i) for i in range(20)))
 
     with ThreadPoolExecutor(12) as pool:
         jobs = [pool.submit(in_thread, 100 * n) for n in range(8)]

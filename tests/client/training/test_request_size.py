@@ -88,66 +88,70 @@ def datums(chunks: Any) -> Any:
     )
 
 
-def body_of(dialect: Dialect, data: Sequence[tw.Datum]) -> bytes:
+def encode_body(dialect: Dialect, datums: Sequence[tw.Datum]) -> bytes:
     """Return the body of a chunk."""
-    batch = batch_of(data)
+    batch = make_batch(datums)
     request = ForwardBackwardRequest(model_id=MODEL_ID, seq_id=2**31 - 1, forward_backward_input=batch)
     content = codec.encode(forward_backward(body=request), dialect).content
     assert content is not None
     return content
 
 
-def batch_of(data: Sequence[tw.Datum]) -> ForwardBackwardInput:
+def make_batch(datums: Sequence[tw.Datum]) -> ForwardBackwardInput:
     """Return a batch with loss settings."""
     config: dict[str, float | str] = {"clip_low_threshold": 0.1, "\0\n" * 5: -2.2250738585072014e-308}
-    return ForwardBackwardInput(data=list(data), loss_fn="ppo", loss_fn_config=config)
+    return ForwardBackwardInput(data=list(datums), loss_fn="ppo", loss_fn_config=config)
 
 
-def texts_in(data: Sequence[tw.Datum]) -> int:
+def bound_overcount(datums: Sequence[tw.Datum]) -> int:
     """Return an upper bound of the overcount of names, locations and floats."""
-    names = sum(6 * len(name.encode()) for example in data for name in example.loss_fn_inputs)
+    names = sum(6 * len(name.encode()) for example in datums for name in example.loss_fn_inputs)
     pointers = [
         chunk
-        for example in data
+        for example in datums
         for chunk in example.model_input.chunks
         if isinstance(chunk, tw.types.ImageAssetPointerChunk)
     ]
-    numbers = sum(len(tensor.raw) for example in data for tensor in example.loss_fn_inputs.values())
+    numbers = sum(len(tensor.raw) for example in datums for tensor in example.loss_fn_inputs.values())
     texts = [
-        chunk for example in data for chunk in example.model_input.chunks if isinstance(chunk, tw.EncodedTextChunk)
+        chunk for example in datums for chunk in example.model_input.chunks if isinstance(chunk, tw.EncodedTextChunk)
     ]
     tokens = sum(len(chunk.tokens) for chunk in texts)
     return names + sum(6 * len(chunk.location.encode()) for chunk in pointers) + 20 * (numbers + tokens)
 
 
-def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
+def check(form: str, datums: list[tw.Datum], body_bytes: int) -> None:
     """Compare the chunks of a batch with their bodies."""
     dialect, size = SIZES[form]
-    around = size_around(MODEL_ID, batch_of([]))
-    chunks = list(split_batch(data, tw.ChunkLimits(max_body_bytes=body_bytes), size, around))
-    assert [id(example) for chunk in chunks for example in chunk] == [id(example) for example in data]
+    around = size_around(MODEL_ID, make_batch([]))
+    chunks = list(split_batch(datums, tw.ChunkLimits(max_body_bytes=body_bytes), size, around))
+    assert [id(example) for chunk in chunks for example in chunk] == [id(example) for example in datums]
     for chunk in chunks:
-        assert len(chunk) == 1 or len(body_of(dialect, chunk)) <= body_bytes
+        assert len(chunk) == 1 or len(encode_body(dialect, chunk)) <= body_bytes
     for chunk, following in itertools.pairwise(chunks):
         parts = 1 + sum(
             len(example.model_input.chunks) + 2 * len(example.loss_fn_inputs) for example in [*chunk, following[0]]
         )
-        slack = around + (120 if form == "protobuf" else 350) * (parts + len(chunk)) + texts_in([*chunk, following[0]])
-        assert len(body_of(dialect, [*chunk, following[0]])) + slack > body_bytes, "it could have held one more"
+        slack = (
+            around
+            + (120 if form == "protobuf" else 350) * (parts + len(chunk))
+            + bound_overcount([*chunk, following[0]])
+        )
+        assert len(encode_body(dialect, [*chunk, following[0]])) + slack > body_bytes, "it could have held one more"
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(datums(CHUNKS | POINTERS), min_size=1, max_size=12), st.integers(1, 12_000))
-def test_chunk_in_json_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
+def test_chunk_in_json_keeps_to_the_limit(datums: list[tw.Datum], body_bytes: int) -> None:
     """A body is within the limit unless it is one datum; one more datum would exceed it."""
-    check("JSON", data, body_bytes)
+    check("JSON", datums, body_bytes)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(datums(CHUNKS | DMEL), min_size=1, max_size=12), st.integers(1, 12_000))
-def test_chunk_in_protobuf_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
+def test_chunk_in_protobuf_keeps_to_the_limit(datums: list[tw.Datum], body_bytes: int) -> None:
     """The same holds in protobuf, where the count is a close upper bound."""
-    check("protobuf", data, body_bytes)
+    check("protobuf", datums, body_bytes)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -164,9 +168,9 @@ def test_estimated_json_size_is_close_to_actual_size() -> None:
     rng = np.random.default_rng(1)
     tokens = rng.integers(0, 150_000, 4096)
     inputs: dict[str, Any] = {"target_tokens": tokens, "weights": np.ones(4096, np.float32)}
-    plain = tw.Datum(model_input=tw.ModelInput.from_ints(tokens.tolist()), loss_fn_inputs=inputs)
+    example = tw.Datum(model_input=tw.ModelInput.from_ints(tokens.tolist()), loss_fn_inputs=inputs)
     size = JsonSize()
-    assert size.measure(plain) < 1.2 * len(JSON.converter.encode(plain))
+    assert size.measure(example) < 1.2 * len(JSON.converter.encode(example))
     inputs["advantages"] = rng.standard_normal(4096).astype(np.float32)
     mixed = tw.Datum(model_input=tw.ModelInput.from_ints(tokens.tolist()), loss_fn_inputs=inputs)
     assert size.measure(mixed) < 4 / 3 * len(JSON.converter.encode(mixed))
@@ -194,12 +198,12 @@ def accept(request: RecordedRequest) -> ScriptedResponse:
 def test_images_are_sent_within_the_limit(server: ScriptedServer, version: str) -> None:
     """20 images of 100 kB go out in a few requests of at most 700 kB, in both forms."""
     server.rules["forward_backward"] = accept
-    done = ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}})
-    server.on_poll("ForwardBackward", lambda _: done)
+    result = ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}})
+    server.on_poll("ForwardBackward", lambda _: result)
     image = tw.types.ImageChunk(data=bytes(100_000), format="png", expected_tokens=4)
-    data = [tw.Datum(model_input=tw.ModelInput(chunks=[image]), loss_fn_inputs={"weights": [1.0]}) for _ in range(20)]
+    datums = [tw.Datum(model_input=tw.ModelInput(chunks=[image]), loss_fn_inputs={"weights": [1.0]}) for _ in range(20)]
     with open_client(server.url, wire_version=version, chunk_limits=tw.ChunkLimits(max_body_bytes=700_000)) as client:
-        future = client.create_lora_training_client("base").forward_backward(data, "cross_entropy")
+        future = client.create_lora_training_client("base").forward_backward(datums, "cross_entropy")
         expected = {"0.18.2": 4, "0.38.0": 4}[version]
         server.wait_for(lambda: len(server.named("forward_backward")) == expected)
         future.cancel()

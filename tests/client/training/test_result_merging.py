@@ -17,7 +17,9 @@ from tinkerwire._training.result_merging import merge_metrics, merge_results
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 PARTS = st.lists(st.tuples(NUMBERS, st.integers(0, 50)), min_size=2, max_size=8)
-ANYTHING = st.one_of(NUMBERS, st.integers(-(2**63), 2**63), st.none(), st.text(max_size=3), st.booleans(), st.just([]))
+JSON_VALUES = st.one_of(
+    NUMBERS, st.integers(-(2**63), 2**63), st.none(), st.text(max_size=3), st.booleans(), st.just([])
+)
 NAMES = st.sampled_from(
     [*(f"a:{r}" for r in ("mean", "sum", "min", "max", "slack", "unique", "hash_unordered")), "a:odd", "b", ":", ""]
 )
@@ -102,7 +104,7 @@ def test_last_part_of_a_name_is_the_reduction() -> None:
     assert combined("loss:per:token:sum", [(1.0, 1), (2.0, 1)]) == {"loss:per:token:sum": 3.0}
 
 
-@given(st.lists(st.dictionaries(NAMES, ANYTHING, max_size=6), max_size=5), st.data())
+@given(st.lists(st.dictionaries(NAMES, JSON_VALUES, max_size=6), max_size=5), st.data())
 def test_merging_never_raises(metrics: list[dict[str, Any]], data: st.DataObject) -> None:
     """Missing keys, nulls, text, unusual names, empty chunks and missing weights do not raise."""
     weights = [data.draw(st.integers(0, 5)) for _ in metrics]

@@ -46,12 +46,12 @@ class CountingServer:
 
     def _submit(self, request: RecordedRequest) -> ScriptedResponse:
         response = self._server.healthy_response(request)
-        got = request.body["seq_id"]
-        if got == self.expected:
+        seq_id = request.body["seq_id"]
+        if seq_id == self.expected:
             self.expected += 1
             self.applied.append(request.name)
             return response
-        detail = f"Sequence conflict: expected {self.expected}, got {got}."
+        detail = f"Sequence conflict: expected {self.expected}, got {seq_id}."
         if not self._is_late:
             return ScriptedResponse({"detail": detail}, status=409)
         self._late[response.body["request_id"]] = detail

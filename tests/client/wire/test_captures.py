@@ -129,7 +129,7 @@ def normalize_request(path: str, method: str, headers: Mapping[str, str], body: 
 def test_client_sends_requests_of_official_sdk(server: ScriptedServer, name: str) -> None:
     """The client sends the same requests in the same order as the official SDK, except for listed differences."""
     capture = CAPTURES[name]
-    ours = [
+    captured = [
         normalize_request(request.name, request.method, request.headers, request.body)
         for request in record_client_requests(server, capture)
     ]
@@ -144,10 +144,10 @@ def test_client_sends_requests_of_official_sdk(server: ScriptedServer, name: str
     def keep_ordered(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [request for request in requests if request["path"] not in UNORDERED_REQUESTS]
 
-    for our_request, official_request in zip(keep_ordered(ours), keep_ordered(official), strict=True):
+    for our_request, official_request in zip(keep_ordered(captured), keep_ordered(official), strict=True):
         assert our_request == official_request
     for path in UNORDERED_REQUESTS:
-        our_requests = [request for request in ours if request["path"] == path]
+        our_requests = [request for request in captured if request["path"] == path]
         official_requests = [request for request in official if request["path"] == path]
         assert bool(our_requests) == bool(official_requests)
         assert not our_requests or our_requests[0] in official_requests

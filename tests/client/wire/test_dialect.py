@@ -215,19 +215,19 @@ def test_accept_lists_readable_media_types() -> None:
     """Newer versions accept protobuf, for samples earlier than for batches, and the newest no JSON."""
     kinds = (types.SampleResponse, types.ForwardBackwardOutput, types.OptimStepResponse)
     json = "application/json"
-    either = f"{PROTOBUF}, {json}"
+    both_types = f"{PROTOBUF}, {json}"
     accepted = {
         version: [Dialect.for_version(version).accept(kind) for kind in kinds]
         for version in ("0.16.1", "0.18.2", "0.19.0", "0.25.0")
     }
     assert accepted == {
         "0.16.1": [json, json, json],
-        "0.18.2": [either, json, json],
-        "0.19.0": [either, either, json],
+        "0.18.2": [both_types, json, json],
+        "0.19.0": [both_types, both_types, json],
         "0.25.0": [PROTOBUF, PROTOBUF, json],
     }
     assert Dialect.from_client_config(None).accept(types.SampleResponse) == json
-    assert Dialect.from_client_config(types.ClientConfigResponse()).accept(types.SampleResponse) == either
+    assert Dialect.from_client_config(types.ClientConfigResponse()).accept(types.SampleResponse) == both_types
 
 
 def test_malformed_protobuf_raises_validation_error(server: ScriptedServer) -> None:

@@ -227,11 +227,11 @@ def test_invalid_message_raises_value_error_with_position(decode: Callable[[], o
 
 
 @given(st.binary(max_size=60))
-def test_arbitrary_bytes_raise_only_value_error(data: bytes) -> None:
+def test_arbitrary_bytes_raise_only_value_error(content: bytes) -> None:
     """Arbitrary bytes are decoded or raise a ValueError, but no other error."""
     for decode in (decode_output, decode_sample, decode_request):
         try:
-            decode(data)
+            decode(content)
         except ValueError:
             continue
 

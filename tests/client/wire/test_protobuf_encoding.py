@@ -84,8 +84,8 @@ SPANS: Any = {
 def add_spans(request: m.ForwardBackwardRequest) -> m.ForwardBackwardRequest:
     """Return the request with the provenance of its tokens."""
     batch = request.forward_backward_input
-    data = [datum.with_provenance(**SPANS) for datum in batch.data]
-    return attrs.evolve(request, forward_backward_input=attrs.evolve(batch, data=data))
+    datums = [datum.with_provenance(**SPANS) for datum in batch.data]
+    return attrs.evolve(request, forward_backward_input=attrs.evolve(batch, data=datums))
 
 
 def test_provenance_spans_have_protobuf_form() -> None:
