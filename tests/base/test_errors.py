@@ -39,11 +39,11 @@ def make_error(cls: type[TinkerError]) -> TinkerError:
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-@pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
-def test_errors_survive_pickling_with_all_attributes(cls: type[TinkerError], again: Any) -> None:
+@pytest.mark.parametrize("copy_error", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
+def test_errors_survive_pickling_with_all_attributes(cls: type[TinkerError], copy_error: Any) -> None:
     """Class, text and every part are there after a pickle, a copy and a deep copy."""
     error = make_error(cls)
-    restored = again(error)
+    restored = copy_error(error)
     assert type(restored) is cls
     assert str(restored) == restored.message == "what went wrong"
     assert vars(restored) == vars(error)

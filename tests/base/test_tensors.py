@@ -119,13 +119,13 @@ def test_uint64_overflow_is_rejected() -> None:
         wire_array("target_tokens", array)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_non_finite_values_pass_unless_rejected_explicitly(bad: float, dtype: Any) -> None:
+def test_non_finite_values_pass_unless_rejected_explicitly(number: float, dtype: Any) -> None:
     """NaN and infinity do not change; the check for JSON names their position."""
-    array = wire_array("weights", np.array([[0, 0], [bad, 0]], dtype=dtype))
-    assert array.dtype == np.float32 and np.array_equal(array[1, 0], np.float32(bad), equal_nan=True)
-    with pytest.raises(ValueError, match=rf"weights\[1, 0\]: {bad} cannot be sent"):
+    array = wire_array("weights", np.array([[0, 0], [number, 0]], dtype=dtype))
+    assert array.dtype == np.float32 and np.array_equal(array[1, 0], np.float32(number), equal_nan=True)
+    with pytest.raises(ValueError, match=rf"weights\[1, 0\]: {number} cannot be sent"):
         refuse_non_finite("weights", array)
 
 

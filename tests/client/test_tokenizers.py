@@ -21,7 +21,7 @@ KIMI = "moonshotai/Kimi-K2.5"
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
+def clear_tokenizer_cache() -> Iterator[None]:
     lookup.load_tokenizer.cache_clear()
     yield
     lookup.load_tokenizer.cache_clear()

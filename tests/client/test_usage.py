@@ -63,6 +63,6 @@ def test_load_counts_requests_window_and_push_backs(server: ScriptedServer) -> N
 
 def test_client_with_retry_config_has_separate_load(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """RetryConfig.max_connections limits the service or one client."""
-    own = client.create_sampling_client(base_model="base", retry_config=tw.RetryConfig(max_connections=3))
-    assert own.load.ceiling == 3
+    separate_client = client.create_sampling_client(base_model="base", retry_config=tw.RetryConfig(max_connections=3))
+    assert separate_client.load.ceiling == 3
     assert client.create_sampling_client(base_model="base").load.ceiling == FAST.max_connections

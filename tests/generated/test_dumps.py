@@ -20,7 +20,7 @@ from tinkerwire_generated import models
 
 UNION_INSTANCES = Instances(union_document(load(Path(__file__).parents[2] / "schema")))
 MODELS = [name for name in UNION_INSTANCES.schemas if attrs.has(getattr(models, name))]
-few = settings(
+few_examples = settings(
     max_examples=6,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -28,7 +28,7 @@ few = settings(
 
 
 @pytest.mark.parametrize("name", MODELS)
-@few
+@few_examples
 @given(data=st.data())
 def test_dumps_survive_a_round_trip(name: str, data: Any) -> None:
     """Copies and pickles are equal; a dump without defaults has all required fields."""
@@ -44,7 +44,7 @@ def test_dumps_survive_a_round_trip(name: str, data: Any) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@few
+@few_examples
 @given(data=st.data())
 def test_dumps_fit_their_schema(name: str, data: Any) -> None:
     """The JSON of model_dump fits the schema of the contract."""

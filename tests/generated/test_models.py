@@ -39,10 +39,10 @@ FAMILIES = {
     if file.stem != "__init__"
 }
 """The source of each module of models, by family."""
-ERAS = ("0.4.1", "0.6.3", "0.16.1", "0.25.0", "0.38.0")
+TESTED_VERSIONS = ("0.4.1", "0.6.3", "0.16.1", "0.25.0", "0.38.0")
 UNION_INSTANCES = Instances(union_document(CONTRACT))
-AT = {version: Instances(project(CONTRACT, version)) for version in ERAS}
-TYPES = [(version, name) for version in ERAS for name in AT[version].schemas]
+AT = {version: Instances(project(CONTRACT, version)) for version in TESTED_VERSIONS}
+TYPES = [(version, name) for version in TESTED_VERSIONS for name in AT[version].schemas]
 BINARY = {name for name, schema in UNION_INSTANCES.schemas.items() if is_marked_protobuf_only(schema)}
 # Types that came and went between two tested versions are tested at the version that introduced them.
 UNTESTED = UNION_INSTANCES.schemas.keys() - {name for _, name in TYPES} - BINARY
@@ -50,7 +50,7 @@ SHORT_LIVED = {name: TYPE_VERSIONS[name][0] for name in UNTESTED}
 AT |= {version: Instances(project(CONTRACT, version)) for version in sorted(set(SHORT_LIVED.values()))}
 TYPES += sorted((version, name) for name, version in SHORT_LIVED.items())
 MODELS = [name for name in UNION_INSTANCES.schemas if attrs.has(getattr(models, name))]
-few = settings(
+few_examples = settings(
     max_examples=int(os.environ.get("TINKERWIRE_EXAMPLES", "6")),
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -72,7 +72,7 @@ def assert_valid(instances: Instances, name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("version", "name"), TYPES)
-@few
+@few_examples
 @given(data=st.data())
 def test_valid_json_keeps_its_meaning(version: str, name: str, data: st.DataObject) -> None:
     """JSON that fits the schema of a version is read, written, fits again, and means the same."""
@@ -80,14 +80,14 @@ def test_valid_json_keeps_its_meaning(version: str, name: str, data: st.DataObje
     # The keys distinguish the members of a union of results, so unknown keys would make them ambiguous.
     value = data.draw(instances.of(name, unknown_keys=name != "FutureRetrieveResponse"))
     assert_valid(instances, name, value)
-    written = orjson.loads(conv.encode(conv.structure(value, kind)))
-    assert_valid(instances, name, written)
+    encoded = orjson.loads(conv.encode(conv.structure(value, kind)))
+    assert_valid(instances, name, encoded)
     schema = {"$ref": PREFIX + name}
-    assert instances.meaning(schema, written) == instances.meaning(schema, value)
+    assert instances.meaning(schema, encoded) == instances.meaning(schema, value)
 
 
 @pytest.mark.parametrize("name", MODELS)
-@few
+@few_examples
 @given(data=st.data())
 def test_models_survive_a_round_trip(name: str, data: st.DataObject) -> None:
     """Pickling and, at each version, encoding keep a model, or a DialectError gives the reason."""
@@ -109,7 +109,7 @@ def test_models_survive_a_round_trip(name: str, data: st.DataObject) -> None:
 
 def test_newest_version_is_tested() -> None:
     """A version that the contract learns is tried, too, and no type is left out."""
-    assert ERAS[-1] == NEWEST
+    assert TESTED_VERSIONS[-1] == NEWEST
     assert {name for _, name in TYPES} | BINARY == CONTRACT["components"]["schemas"].keys()
     assert not {name for _, name in TYPES} & BINARY
 

@@ -101,8 +101,8 @@ def test_clients_of_one_process_share_a_folder(tmp_path: Path) -> None:
         with pytest.raises(subprocess.CalledProcessError):
             run(LOAD, address, path)
     assert run(LOAD, address, path).stdout.strip() == "1"
-    with tw.ServiceClient(base_url=address) as again:
-        again.create_training_client_from_state(path).result()
+    with tw.ServiceClient(base_url=address) as second_client:
+        second_client.create_training_client_from_state(path).result()
 
 
 def test_folder_in_use_raises_error_with_advice(tmp_path: Path) -> None:

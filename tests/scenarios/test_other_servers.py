@@ -65,9 +65,9 @@ def flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
     losses = train(training)
     assert losses[0] > losses[-1]
     path = training.save_state("kept").result(TEST_TIMEOUT_S).path
-    again = client.create_training_client_from_state(path)
+    restored = client.create_training_client_from_state(path)
     last = loss_of(training.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S))
-    assert loss_of(again.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S)) == pytest.approx(last, rel=1e-5)
+    assert loss_of(restored.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S)) == pytest.approx(last, rel=1e-5)
     sampler_path = training.save_weights_for_sampler("kept").result(TEST_TIMEOUT_S).path
     for sampling in (
         client.create_sampling_client(model_path=sampler_path),
@@ -340,11 +340,11 @@ def test_operation_behind_endless_gap_ends_at_deadline(pass_time: Callable[[floa
 
 
 @pytest.mark.parametrize("ids", ["integer", "uuid", "prefixed"])
-@pytest.mark.parametrize("together", [False, True])
-def test_request_ids_of_any_form_are_polled(expected: list[float], ids: str, together: bool) -> None:
+@pytest.mark.parametrize("in_one_poll", [False, True])
+def test_request_ids_of_any_form_are_polled(expected: list[float], ids: str, in_one_poll: bool) -> None:
     """Request ids have any form, polled one by one or in batches."""
-    flags = {"sample_use_retrieve_futures": True} if together else {}
-    with client_of(Quirks(ids=ids), "0.38.0" if together else "0.16.1", client_config=flags) as client:
+    flags = {"sample_use_retrieve_futures": True} if in_one_poll else {}
+    with client_of(Quirks(ids=ids), "0.38.0" if in_one_poll else "0.16.1", client_config=flags) as client:
         check(expected, client)
 
 

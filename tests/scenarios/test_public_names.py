@@ -103,11 +103,11 @@ def find_unsupported(official: list[list[Any]], actual: list[list[Any]]) -> Iter
     by_place = [parameter for parameter in actual if parameter[1] == "positional"]
     by_name = {parameter[0]: parameter for parameter in actual}
     for place, (name, kind, *default) in enumerate(official):
-        own = by_name.get(name)
-        if own is None or (kind == "positional" and (place >= len(by_place) or by_place[place] is not own)):
+        parameter = by_name.get(name)
+        if parameter is None or (kind == "positional" and (place >= len(by_place) or by_place[place] is not parameter)):
             yield f"{name} is missing or out of place"
-        elif default and own[2:] != default:
-            yield f"{name} defaults to {own[2:]}, not {default}"
+        elif default and parameter[2:] != default:
+            yield f"{name} defaults to {parameter[2:]}, not {default}"
     names = {parameter[0] for parameter in official}
     yield from (f"{name} is required" for name, _, *default in actual if name not in names and not default)
 
@@ -212,17 +212,17 @@ def test_retry_settings_are_a_dataclass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "problem"),
+    ("settings", "problem"),
     [
         ({"enable_stuck_detection": "no"}, "RetryConfig.enable_stuck_detection"),
         ({"retryable_exceptions": [TimeoutError]}, "RetryConfig.retryable_exceptions: expected a tuple"),
         ({"retryable_exceptions": (TimeoutError, "x")}, "RetryConfig.retryable_exceptions: expected exception classes"),
     ],
 )
-def test_wrong_official_retry_settings_are_refused(wrong: dict[str, Any], problem: str) -> None:
+def test_wrong_official_retry_settings_are_refused(settings: dict[str, Any], problem: str) -> None:
     """The error names the setting."""
     with pytest.raises(TypeError, match=problem):
-        tw.RetryConfig(**wrong)
+        tw.RetryConfig(**settings)
 
 
 def test_unsupported_arguments_of_a_service_are_ignored_with_a_warning() -> None:

@@ -132,12 +132,12 @@ def test_wait_for_connection_ends_at_deadline_of_operation(
     policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
     http = httpx.AsyncClient() if kind == "httpx" else None
     with open_client(server.url, retry=policy, http_client=http) as client:
-        began = time.monotonic()
+        start = time.monotonic()
         futures = [send_single_request(client) for _ in range(100)]
         for future in futures:
             assert isinstance(future.exception(TEST_TIMEOUT_S), tw.RequestTimeoutError)
         # One after the other they would take 50 s.
-        assert time.monotonic() - began < 25.0
+        assert time.monotonic() - start < 25.0
         assert server.peak["training_runs"] == 2
         gate.release()
         # The places come back: later calls have both connections.
@@ -238,9 +238,9 @@ def test_every_wait_ends_at_the_deadline(server: ScriptedServer, name: str) -> N
     )
     try:
         with open_client(server.url, retry=policy, wire_version=None) as client:
-            began = time.monotonic()
+            start = time.monotonic()
             error = operation(client).exception(TEST_TIMEOUT_S)
-            assert time.monotonic() - began < 20.0
+            assert time.monotonic() - start < 20.0
     finally:
         gate.release()
     # A wait that would end after the deadline is not begun: then it is the server's own error, and it is there sooner.

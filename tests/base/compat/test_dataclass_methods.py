@@ -23,9 +23,9 @@ def test_positional_arguments_are_the_official_ones() -> None:
     assert m.ForwardBackwardRequest(batch, "run", 3).seq_id == 3
     assert m.ForwardRequest(batch, "run").forward_input is batch
     assert m.ForwardBackwardOutput("kind", [], {"a": 1.0}).metrics == {"a": 1.0}
-    wrong: Any = m.PromptProvenanceSpan
+    span_class: Any = m.PromptProvenanceSpan
     with pytest.raises(TypeError):
-        wrong("a", 0, 1)
+        span_class("a", 0, 1)
 
 
 def test_dataclass_functions_work_on_models() -> None:

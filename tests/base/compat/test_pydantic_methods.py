@@ -157,8 +157,8 @@ def test_invalid_values_raise_value_error(cls: Any, value: Any, words: str) -> N
 def test_copies_are_equal_and_update_fields() -> None:
     """Shallow, deep, and with other values, which are checked."""
     assert REQUEST.model_copy().prompt is REQUEST.prompt
-    deep = REQUEST.model_copy(deep=True)
-    assert deep == REQUEST and deep.prompt.chunks[0] is not REQUEST.prompt.chunks[0]
+    deep_copy = REQUEST.model_copy(deep=True)
+    assert deep_copy == REQUEST and deep_copy.prompt.chunks[0] is not REQUEST.prompt.chunks[0]
     assert SamplingParams(seed=1).model_copy(update={"max_tokens": 3}) == SamplingParams(seed=1, max_tokens=3)
     with pytest.raises(TypeError, match=r"SamplingParams.max_tokens: expected"):
         SamplingParams().model_copy(update={"max_tokens": "3"})

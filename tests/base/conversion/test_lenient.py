@@ -238,7 +238,7 @@ def lost_with(place: Place) -> Place:
     return place[:-1] if place[-1] == "type" and place[-2] in TAGGED else place
 
 
-def garbled(value: Any) -> Iterator[Any]:
+def garble(value: Any) -> Iterator[Any]:
     """Values that fit no other type."""
     if isinstance(value, str):
         yield from (5, [], {"a": 1}, True)
@@ -265,7 +265,7 @@ def changed(value: Any, place: Place, *new: Any) -> Any:
 
 def variants(response: Any, place: Place) -> Iterator[Any]:
     """Return the response with the value at a place null, garbled and missing."""
-    for new in (None, *garbled(at(response, place))):
+    for new in (None, *garble(at(response, place))):
         yield changed(response, place, new)
     if isinstance(place[-1], str) and place[:-1] not in MAPS:
         yield changed(response, place)
@@ -282,8 +282,8 @@ def test_null_missing_or_garbled_value_loses_only_itself(converter: Converter, w
     """With each value nulled, removed or garbled in turn, the others arrive, or an essential value raises an error."""
     response = RESPONSES[kind]
     everywhere = list(places(response))
-    sound = converter.structure(response, kind)
-    values = {place: at(sound, place) for place in everywhere}
+    valid_model = converter.structure(response, kind)
+    values = {place: at(valid_model, place) for place in everywhere}
     assert not warnings
     for place in everywhere:
         for variant in variants(response, place):
@@ -335,8 +335,8 @@ def test_one_warning_per_field_names_it(converter: Converter, warnings: list[str
 def test_optional_absent_value_causes_no_warning(converter: Converter, warnings: list[str]) -> None:
     """A null that is allowed and a default that is left out are read in silence."""
     checkpoint = converter.structure(CHECKPOINT | {"size_bytes": None, "expires_at": None}, m.Checkpoint)
-    bare = {key: CHECKPOINT[key] for key in ("checkpoint_id", "checkpoint_type", "time", "tinker_path")}
-    assert converter.structure(bare, m.Checkpoint).public is False
+    required_fields = {key: CHECKPOINT[key] for key in ("checkpoint_id", "checkpoint_type", "time", "tinker_path")}
+    assert converter.structure(required_fields, m.Checkpoint).public is False
     assert (checkpoint.size_bytes, checkpoint.expires_at, warnings) == (None, None, [])
 
 

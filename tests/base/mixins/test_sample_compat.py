@@ -85,8 +85,8 @@ def test_topk_converts_between_pairs_and_matrices() -> None:
     assert matrices.logprobs.tolist() == [[-99999.0] * 2, [-0.5, -99999.0], [-1.0, -2.0]]
     assert SampleResponse([], None, matrices).topk_prompt_logprobs == TOPK_LISTS
     assert SampledSequence("stop", "s-1", topk_logprobs_np=matrices).topk_logprobs == TOPK_LISTS
-    again = SampledSequence("stop", "s-1", _topk_logprobs_list=TOPK_LISTS)
-    assert again.topk_logprobs_np.token_ids.tolist() == matrices.token_ids.tolist()
+    from_lists = SampledSequence("stop", "s-1", _topk_logprobs_list=TOPK_LISTS)
+    assert from_lists.topk_logprobs_np.token_ids.tolist() == matrices.token_ids.tolist()
     assert SampledSequence("stop", "s-1").topk_logprobs_np is None
     assert TOPK.to_list(TopkLogprobs(np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32))) == []
     filled = TopkLogprobs(np.array([[0, 5], [5, 0]], np.int32), np.array([[-99999, -1], [-1, -1]], np.float32))

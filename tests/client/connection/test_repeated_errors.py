@@ -50,8 +50,8 @@ def test_identical_error_is_retried_twice(server: ScriptedServer, name: str, sta
 def test_differing_errors_follow_policy(server: ScriptedServer) -> None:
     """Different bodies, a Retry-After header and retry_if lead to the policy's number of attempts."""
     assert count_attempts(server, "create_model", FAST, BROKEN, BUSY, BROKEN, BUSY, BROKEN, BROKEN, BROKEN) == 7
-    wish = ScriptedResponse({"detail": "starting"}, status=503, headers={"retry-after-ms": "1"})
-    assert count_attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5), wish) == 5
+    paced_error = ScriptedResponse({"detail": "starting"}, status=503, headers={"retry-after-ms": "1"})
+    assert count_attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5), paced_error) == 5
     assert (
         count_attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5, retry_if=lambda _: True), BROKEN) == 5
     )

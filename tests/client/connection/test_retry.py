@@ -243,11 +243,11 @@ def test_client_waits_for_retry_after(server: ScriptedServer, client: tw.Service
 
 def test_retryable_exceptions_extend_or_limit_retries(server: ScriptedServer) -> None:
     """An error class in ``retryable_exceptions`` is retried; without APIConnectionError, a lost response is not."""
-    lost = ScriptedResponse(drop=True)
+    lost_response = ScriptedResponse(drop=True)
     for exceptions, rule, is_retried in (
         ((tw.APIConnectionError, tw.NotFoundError), ScriptedResponse({"detail": "not yet"}, status=404), True),
-        ((tw.APIConnectionError,), lost, True),
-        ((), lost, False),
+        ((tw.APIConnectionError,), lost_response, True),
+        ((), lost_response, False),
         ((), ScriptedResponse({"detail": "busy"}, status=503), True),
     ):
         before = len(server.named("optim_step"))

@@ -59,16 +59,16 @@ def test_delay_respects_all_limits(policy: tw.RetryConfig, error: tw.TinkerError
 @given(POLICIES, st.integers(1, 2000))
 def test_delays_double_up_to_maximum_with_jitter(policy: tw.RetryConfig, attempt: int) -> None:
     """The delay is base x 2^(n-1), at most the maximum, and shortened by at most the jitter."""
-    full = min(policy.retry_delay_base * 2.0 ** min(attempt - 1, 60), policy.retry_delay_max)
-    assert full * (1 - policy.jitter_factor) <= policy.delay(attempt) <= full
+    max_delay = min(policy.retry_delay_base * 2.0 ** min(attempt - 1, 60), policy.retry_delay_max)
+    assert max_delay * (1 - policy.jitter_factor) <= policy.delay(attempt) <= max_delay
 
 
 def test_default_delays_double_from_half_to_ten_seconds() -> None:
     """The delays are 0.5, 1, 2, 4, 8 and then 10 s, each up to a quarter shorter, at random."""
     policy = tw.RetryConfig()
     waits = [policy.delay(attempt) for attempt in range(1, 8)]
-    for wait, full in zip(waits, [0.5, 1, 2, 4, 8, 10, 10], strict=True):
-        assert full * 0.75 <= wait <= full
+    for wait, max_delay in zip(waits, [0.5, 1, 2, 4, 8, 10, 10], strict=True):
+        assert max_delay * 0.75 <= wait <= max_delay
     assert len({policy.delay(7) for _ in range(20)}) > 1
 
 
@@ -115,8 +115,8 @@ def test_retry_after_formats(headers: dict[str, str], seconds: float | None) -> 
 
 def test_retry_after_date_is_relative_to_now() -> None:
     """A date means the time until then, with or without a time zone."""
-    then = datetime.now(timezone.utc) + timedelta(seconds=100)
-    for text in (format_datetime(then, usegmt=True), format_datetime(then.replace(tzinfo=None))):
+    retry_at = datetime.now(timezone.utc) + timedelta(seconds=100)
+    for text in (format_datetime(retry_at, usegmt=True), format_datetime(retry_at.replace(tzinfo=None))):
         seconds = retry_after({"retry-after": text})
         assert seconds is not None
         assert 60 < seconds <= 100

@@ -40,9 +40,9 @@ def test_true_retries_requests_and_polls(server: ScriptedServer) -> None:
 
 def test_false_ends_requests_and_polls(server: ScriptedServer) -> None:
     """False raises errors that the rules would retry."""
-    full = ScriptedResponse({"detail": "disk full"}, status=500)
-    server.rules["optim_step"] = in_order(full, server.healthy_response)
-    server.on_poll("OptimStep", in_order(full))
+    disk_full = ScriptedResponse({"detail": "disk full"}, status=500)
+    server.rules["optim_step"] = in_order(disk_full, server.healthy_response)
+    server.on_poll("OptimStep", in_order(disk_full))
     with open_client(server.url, retry=policy()) as client:
         training = client.create_lora_training_client("base")
         for _ in range(2):

@@ -130,8 +130,8 @@ def walk_sample(server: ScriptedServer, rule: RetryRule) -> None:
 
 def walk_submission(server: ScriptedServer, rule: RetryRule) -> None:
     """Submit an operation once without success, and then another one."""
-    once = tw.RetryConfig(enable_retry_logic=False)
-    with open_client(server.url, retry=once, **options(server, rule)) as client:
+    single_attempt = tw.RetryConfig(enable_retry_logic=False)
+    with open_client(server.url, retry=single_attempt, **options(server, rule)) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.get_info()
         server.rules["optim_step"] = in_order(trigger(rule), server.healthy_response)

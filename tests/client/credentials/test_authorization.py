@@ -84,13 +84,13 @@ def test_cloudflare_headers_from_the_environment(server: ScriptedServer, monkeyp
         server.url, wire_version=None, default_headers_overrides={"CF-Access-Client-ID": "mine"}
     ) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
-        for holder in (
+        for owner in (
             client,
             client._connection,
             client._connection.codec._headers,
             client._connection._authorization.headers,
         ):
-            assert "cf-secret" not in repr(holder)
+            assert "cf-secret" not in repr(owner)
     assert {request.headers["cf-access-client-id"] for request in server.requests} == {"mine"}
     assert {request.headers["cf-access-client-secret"] for request in server.requests} == {"cf-secret"}
     monkeypatch.setenv("CLOUDFLARE_ACCESS_CLIENT_ID", "")

@@ -66,10 +66,10 @@ def test_no_error_shows_the_key(server: ScriptedServer, failure: Failure, kind: 
             sampling = client.create_sampling_client(base_model="base")
             with pytest.raises(tw.TinkerError) as caught:
                 sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
-            for holder in (client, sampling, client._connection, client._session, client.create_rest_client()):
-                log.write(repr(holder) + str(holder))
-            for holder in (client._connection._exchanger._transport, client._connection.codec._headers):
-                log.write(repr(holder))
+            for owner in (client, sampling, client._connection, client._session, client.create_rest_client()):
+                log.write(repr(owner) + str(owner))
+            for owner in (client._connection._exchanger._transport, client._connection.codec._headers):
+                log.write(repr(owner))
     finally:
         root.removeHandler(handler)
         root.setLevel(level)

@@ -198,11 +198,11 @@ def test_terminal_without_tqdm_shows_a_counting_line(monkeypatch: pytest.MonkeyP
     assert "\n" not in terminal.getvalue()
     inner[1].set_exception(tw.TinkerError("no"))
     assert isinstance(gathered.exception(0), tw.TinkerError)
-    written = terminal.getvalue()
-    assert "drawing: 2/2" in written
-    assert written.endswith("\n")
+    terminal_text = terminal.getvalue()
+    assert "drawing: 2/2" in terminal_text
+    assert terminal_text.endswith("\n")
     tw.gather(futures, progress=False, return_exceptions=True).result(0)
-    assert terminal.getvalue() == written
+    assert terminal.getvalue() == terminal_text
 
 
 def test_tqdm_shows_progress_if_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,15 +324,15 @@ def test_clients_of_dropped_service_keep_connection_open(server: ScriptedServer,
     training = client.create_lora_training_client("base")
     sampling = client.create_sampling_client(base_model="base")
     rest = client.create_rest_client()
-    uses: dict[str, Callable[[], object]] = {
+    calls: dict[str, Callable[[], object]] = {
         "training": lambda training=training: training.optim_step(ADAM).result(TEST_TIMEOUT_S),
         "sampling": lambda sampling=sampling: sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S),
         "rest": lambda rest=rest: rest.list_training_runs().result(TEST_TIMEOUT_S),
     }
     training.result(TEST_TIMEOUT_S)
     sampling.result(TEST_TIMEOUT_S)
-    use = uses[kind]
-    del client, training, sampling, rest, uses
+    use = calls[kind]
+    del client, training, sampling, rest, calls
     gc.collect()
     for _ in range(3):
         use()

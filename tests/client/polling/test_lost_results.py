@@ -26,13 +26,13 @@ FIRST_RESPONSES = {
 }
 
 
-@pytest.mark.parametrize("lost", [UNKNOWN, UNCLEAR, EXPIRED], ids=["404", "unclear 404", "410"])
+@pytest.mark.parametrize("lost_response", [UNKNOWN, UNCLEAR, EXPIRED], ids=["404", "unclear 404", "410"])
 @pytest.mark.parametrize("first", FIRST_RESPONSES.values(), ids=FIRST_RESPONSES)
 def test_sample_lost_after_an_error_is_sampled_again(
-    server: ScriptedServer, client: tw.ServiceClient, first: ScriptedResponse, lost: ScriptedResponse
+    server: ScriptedServer, client: tw.ServiceClient, first: ScriptedResponse, lost_response: ScriptedResponse
 ) -> None:
     """If the result is lost after any response without a result, the client samples again with a new seq_id."""
-    server.on_poll("Sample", in_order(first, lost, server.healthy_response))
+    server.on_poll("Sample", in_order(first, lost_response, server.healthy_response))
     sampling = client.create_sampling_client(base_model="base")
     assert len(sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences) == 1
     assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]
@@ -48,8 +48,10 @@ def test_sample_unknown_at_its_first_poll_is_sampled_again(
     assert len(server.named("asample")) == 2
 
 
-@pytest.mark.parametrize("lost", [UNKNOWN, EXPIRED], ids=["404", "410"])
-def test_finished_sample_without_a_result_is_sampled_again(server: ScriptedServer, lost: ScriptedResponse) -> None:
+@pytest.mark.parametrize("lost_response", [UNKNOWN, EXPIRED], ids=["404", "410"])
+def test_finished_sample_without_a_result_is_sampled_again(
+    server: ScriptedServer, lost_response: ScriptedResponse
+) -> None:
     """The client samples again if a batched poll reports a sample as finished and its result is missing."""
     cursor = [0]
 
@@ -65,7 +67,7 @@ def test_finished_sample_without_a_result_is_sampled_again(server: ScriptedServe
     server.rules["join_sampling_session"] = lambda _: ScriptedResponse(
         {"sample_seq_id_start": 0, "cloned_sampler_id": 0}
     )
-    server.on_poll("Sample", in_order(lost, server.healthy_response))
+    server.on_poll("Sample", in_order(lost_response, server.healthy_response))
     config = {"sample_use_retrieve_futures": True}
     with open_client(server.url, wire_version="0.38.0", client_config=config) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
@@ -76,8 +78,8 @@ def test_finished_sample_without_a_result_is_sampled_again(server: ScriptedServe
 def test_retry_policy_limits_repeated_samples(server: ScriptedServer) -> None:
     """max_attempts and retry_if limit how often the client sends a lost sample."""
     server.on_poll("Sample", lambda _: UNKNOWN)
-    never = attrs.evolve(FAST, retry_if=lambda error: False)
-    for policy, count in ((attrs.evolve(FAST, max_attempts=3), 3), (never, 1)):
+    no_retries = attrs.evolve(FAST, retry_if=lambda error: False)
+    for policy, count in ((attrs.evolve(FAST, max_attempts=3), 3), (no_retries, 1)):
         before = len(server.named("asample"))
         with open_client(server.url, retry=policy) as client, pytest.raises(tw.FutureExpiredError):
             client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)

@@ -136,12 +136,23 @@ def test_redirected_poll_fails_and_is_not_followed(server: ScriptedServer, train
 
 def test_bad_request_is_retried_three_times(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A 400 is retried three times before it is raised; a "not ready" response resets the count."""
-    bad = ScriptedResponse({"detail": "no such row"}, status=400)
-    error = step_error(server, training, bad)
+    bad_request = ScriptedResponse({"detail": "no such row"}, status=400)
+    error = step_error(server, training, bad_request)
     assert isinstance(error, tw.BadRequestError)
     assert "no such row" in str(error)
     assert len(server.polls("OptimStep")) == 4
-    assert step_metrics(server, training, bad, bad, bad, NOT_READY, bad, bad, bad, OPTIM_STEP_RESULT) == {"x:mean": 1.0}
+    assert step_metrics(
+        server,
+        training,
+        bad_request,
+        bad_request,
+        bad_request,
+        NOT_READY,
+        bad_request,
+        bad_request,
+        bad_request,
+        OPTIM_STEP_RESULT,
+    ) == {"x:mean": 1.0}
 
 
 def test_nan_metric_is_read(server: ScriptedServer, training: tw.TrainingClient) -> None:

@@ -32,18 +32,18 @@ def test_wrong_number_of_sequences_is_an_error(count: int) -> None:
 
 def test_wrong_number_of_logprobs_names_the_sequence() -> None:
     """Fewer logprobs than tokens raise an error that names the sequence."""
-    short = SampledSequence(stop_reason="length", tokens=[5, 6], logprobs=[-1.0])
+    short_sequence = SampledSequence(stop_reason="length", tokens=[5, 6], logprobs=[-1.0])
     request = SampleRequest(prompt=PROMPT, sampling_params=PARAMS, num_samples=2)
     with pytest.raises(tw.APIResponseValidationError, match=r"sequences\[1\]\.logprobs: expected .* \(2\), got 1"):
-        align_prompt_logprobs(request, SampleResponse(sequences=[SEQUENCE, short]))
+        align_prompt_logprobs(request, SampleResponse(sequences=[SEQUENCE, short_sequence]))
 
 
 def test_wrong_number_of_topk_logprobs_names_the_sequence() -> None:
     """Fewer lists of top-k logprobs than tokens raise an error that names the sequence."""
-    short = SampledSequence(stop_reason="length", tokens=[5, 6], topk_logprobs=[[(5, -1.0)]])
+    short_sequence = SampledSequence(stop_reason="length", tokens=[5, 6], topk_logprobs=[[(5, -1.0)]])
     request = SampleRequest(prompt=PROMPT, sampling_params=PARAMS, topk_sample_logprobs=1)
     with pytest.raises(tw.APIResponseValidationError, match=r"sequences\[0\]\.topk_logprobs: expected .* \(2\), got 1"):
-        align_prompt_logprobs(request, SampleResponse(sequences=[short]))
+        align_prompt_logprobs(request, SampleResponse(sequences=[short_sequence]))
 
 
 @pytest.mark.parametrize(("rows", "k"), [(1, 2), (2, 3), (4, 2)])

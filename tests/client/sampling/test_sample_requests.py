@@ -143,8 +143,8 @@ def test_alternative_tokens_do_not_change_the_sample(service: tw.ServiceClient) 
     greedy = sample(sampling, prompt_alt_tokens_k=2, topk_prompt_logprobs=1, temperature=0.0)
     assert greedy.prompt_alt_tokens is not None
     assert greedy.topk_prompt_logprobs is not None
-    likeliest = [candidates[0][0] for candidates in greedy.topk_prompt_logprobs[1:] if candidates]
-    assert greedy.prompt_alt_tokens.tokens.to_numpy().tolist() == [[token, token] for token in likeliest]
+    best_tokens = [candidates[0][0] for candidates in greedy.topk_prompt_logprobs[1:] if candidates]
+    assert greedy.prompt_alt_tokens.tokens.to_numpy().tolist() == [[token, token] for token in best_tokens]
 
 
 def test_inflight_clients_share_the_newest_weights(service: tw.ServiceClient) -> None:

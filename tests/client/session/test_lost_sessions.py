@@ -77,8 +77,8 @@ def test_poll_after_restart_raises_session_expired(
 ) -> None:
     """The error is not about a missing result, and nothing is submitted again."""
     start = operations(client)[name]
-    lost = ScriptedResponse({"detail": "Future not found"}, status=status)
-    server.on_poll(SUBMITTED[name], in_order(ScriptedResponse(status=408), lost))
+    not_found = ScriptedResponse({"detail": "Future not found"}, status=status)
+    server.on_poll(SUBMITTED[name], in_order(ScriptedResponse(status=408), not_found))
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]
     before = len(server.named(PATHS.get(name, name)))
     with pytest.raises(tw.SessionExpiredError, match="session s1"):

@@ -223,7 +223,9 @@ def test_close_during_creation_ends_operations(server: ScriptedServer) -> None:
 
 
 @pytest.fixture
-def beaten(server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> tw.TrainingClient:
+def training_with_heartbeats(
+    server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> tw.TrainingClient:
     """Create a training client whose session has had a heartbeat, and gets further ones on request only."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(heartbeat, "PROBE_REUSE_S", 0.0)
@@ -236,12 +238,12 @@ def beaten(server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest
 
 
 def test_restart_is_reported_as_session_expired(
-    server: ScriptedServer, client: tw.ServiceClient, beaten: tw.TrainingClient
+    server: ScriptedServer, client: tw.ServiceClient, training_with_heartbeats: tw.TrainingClient
 ) -> None:
     """The server names an unknown model; the error of this and all later operations names the session."""
     for name in ("session_heartbeat", "optim_step"):
         server.rules[name] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
-    steps = [beaten.optim_step(ADAM) for _ in range(3)]
+    steps = [training_with_heartbeats.optim_step(ADAM) for _ in range(3)]
     for step in steps:
         with pytest.raises(tw.SessionExpiredError, match="session s1: the server no longer has it"):
             step.result(TEST_TIMEOUT_S)
@@ -249,12 +251,14 @@ def test_restart_is_reported_as_session_expired(
         client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
 
 
-def test_not_found_in_live_session_stays_not_found(server: ScriptedServer, beaten: tw.TrainingClient) -> None:
+def test_not_found_in_live_session_stays_not_found(
+    server: ScriptedServer, training_with_heartbeats: tw.TrainingClient
+) -> None:
     """A heartbeat shows that the server has the session."""
     server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
     beats = len(server.named("session_heartbeat"))
     with pytest.raises(tw.NotFoundError, match="Model not found"):
-        beaten.optim_step(ADAM).result(TEST_TIMEOUT_S)
+        training_with_heartbeats.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("session_heartbeat")) > beats
 
 

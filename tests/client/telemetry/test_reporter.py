@@ -229,8 +229,8 @@ def test_queue_data_and_batches_are_limited(server: ScriptedServer, monkeypatch:
     with open_client(server.url) as client:
         reporter = client.get_telemetry()
         assert reporter is not None
-        for wrong in ({"x": object()}, {"x": "y" * 5000}, {1: 2}, {"x": {1, 2}}, 5):
-            assert not reporter.log("wrong", wrong)  # type: ignore[arg-type]
+        for data in ({"x": object()}, {"x": "y" * 5000}, {1: 2}, {"x": {1, 2}}, 5):
+            assert not reporter.log("wrong", data)  # type: ignore[arg-type]
         assert not reporter.log("wrong", {}, "LOUD")  # type: ignore[arg-type]
         assert not reporter.log(5)  # type: ignore[arg-type]
         accepted = list(itertools.takewhile(lambda n: reporter.log(f"e{n}"), range(1000)))

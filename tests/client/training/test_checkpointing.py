@@ -92,9 +92,9 @@ def test_repeated_name_keeps_the_first_save_on_the_embedded_server() -> None:
             assert sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences
         listed = client.create_rest_client().list_checkpoints(training.model_id).result(TEST_TIMEOUT_S).checkpoints
         assert [checkpoint.checkpoint_id for checkpoint in listed] == ["sampler_weights/same"]
-        again = training.save_weights_for_sampler("same")
+        second_save = training.save_weights_for_sampler("same")
         with pytest.raises(tw.TinkerError, match="already exists"):
-            again.result(TEST_TIMEOUT_S)
+            second_save.result(TEST_TIMEOUT_S)
 
 
 def test_response_without_session_and_path_raises(server: ScriptedServer, training: tw.TrainingClient) -> None:

@@ -73,9 +73,9 @@ def test_limits_have_defaults_and_must_be_positive() -> None:
     """128 datums, 500,000 values and 5 MB are the defaults; a limit below 1 raises."""
     limits = tw.ChunkLimits()
     assert (limits.max_datums, limits.max_values, limits.max_body_bytes) == (128, 500_000, 5_000_000)
-    for wrong in ({"max_datums": 0}, {"max_values": 0}, {"max_datums": -1}, {"max_body_bytes": 0}):
-        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, got"):
-            tw.ChunkLimits(**wrong)
+    for invalid in ({"max_datums": 0}, {"max_values": 0}, {"max_datums": -1}, {"max_body_bytes": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(invalid))} must be at least 1, got"):
+            tw.ChunkLimits(**invalid)
 
 
 def echo(request: RecordedRequest) -> ScriptedResponse:
@@ -152,10 +152,10 @@ def test_rejected_chunk_fails_only_its_operation(server: ScriptedServer, chunk: 
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")
-        fine = training.forward_backward([datum(7)], "cross_entropy")
+        next_batch = training.forward_backward([datum(7)], "cross_entropy")
         with pytest.raises(tw.UnprocessableEntityError, match="bad datum"):
             broken.result(TEST_TIMEOUT_S)
-        assert fine.result(TEST_TIMEOUT_S).metrics == {"token:mean": 7.0, "token:sum": 7.0}
+        assert next_batch.result(TEST_TIMEOUT_S).metrics == {"token:mean": 7.0, "token:sum": 7.0}
     assert [b["seq_id"] for b in server.bodies("forward_backward")] == [*range(1, chunk + 2), chunk + 1]
 
 

@@ -77,7 +77,7 @@ def test_get_info_describes_the_created_model(server: ScriptedServer, training: 
 
 
 Attempt = Callable[[tw.ServiceClient, tw.TrainingClient], Any]
-WRONG: dict[str, tuple[Attempt, type[Exception], str]] = {
+WRONG_CALLS: dict[str, tuple[Attempt, type[Exception], str]] = {
     "no data": (lambda _, t: t.forward_backward([], "cross_entropy"), ValueError, "at least 1 datum, got 0"),
     "no data from a generator": (
         lambda _, t: t.forward(iter(()), "cross_entropy"),
@@ -115,7 +115,7 @@ WRONG: dict[str, tuple[Attempt, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("attempt", "kind", "text"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("attempt", "kind", "text"), WRONG_CALLS.values(), ids=WRONG_CALLS)
 def test_wrong_arguments_raise_in_the_call(
     server: ScriptedServer, client: tw.ServiceClient, attempt: Attempt, kind: type[Exception], text: str
 ) -> None:

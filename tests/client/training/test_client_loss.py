@@ -181,7 +181,7 @@ def test_wrong_return_values_raise(
 def test_wrong_arguments_raise_before_anything_is_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Missing data or targets, async functions and unknown kinds of arrays or losses raise."""
     training.result(TEST_TIMEOUT_S)
-    bare = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
+    example = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
 
     async def later(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
         return squares(data, logprobs)
@@ -189,7 +189,7 @@ def test_wrong_arguments_raise_before_anything_is_sent(server: ScriptedServer, t
     with pytest.raises(ValueError, match="data must have at least 1 datum"):
         training.forward_backward_custom([], squares)
     with pytest.raises(ValueError, match=r"data\[1\]: no target_tokens"):
-        training.forward_backward_custom([datum(), bare], squares)
+        training.forward_backward_custom([datum(), example], squares)
     with pytest.raises(TypeError, match="loss_fn: expected a function, got str"):
         training.forward_backward_custom([datum()], "ppo")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a synchronous function"):

@@ -25,7 +25,7 @@ class CheckpointStore:
     def __init__(self, server: ScriptedServer) -> None:
         self.server = server
         self.names: set[str] = set()
-        self.lost = 0
+        self.lost_responses = 0
         """Replies to lose from now on."""
         for name in SAVES:
             server.rules[name] = self.save
@@ -36,8 +36,8 @@ class CheckpointStore:
         if checkpoint in self.names:
             return NAME_CONFLICT
         self.names.add(checkpoint)
-        self.lost -= 1
-        return ScriptedResponse(drop=True) if self.lost >= 0 else self.server.healthy_response(request)
+        self.lost_responses -= 1
+        return ScriptedResponse(drop=True) if self.lost_responses >= 0 else self.server.healthy_response(request)
 
     def listed(self, _: RecordedRequest) -> ScriptedResponse:
         checkpoints = [
@@ -53,16 +53,16 @@ class CheckpointStore:
 
 
 @pytest.fixture
-def shelf(server: ScriptedServer) -> CheckpointStore:
+def store(server: ScriptedServer) -> CheckpointStore:
     return CheckpointStore(server)
 
 
 @pytest.mark.parametrize("name", SAVES)
 def test_conflict_with_an_earlier_attempt_of_the_save_is_success(
-    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient, name: str
+    server: ScriptedServer, store: CheckpointStore, training: tw.TrainingClient, name: str
 ) -> None:
     """The first attempt saved, its response was lost, the retry is a conflict: the result has the path."""
-    shelf.lost = 1
+    store.lost_responses = 1
     assert SAVES[name](training).result(TEST_TIMEOUT_S).path == f"tinker://m1/{SEGMENTS[name]}/a"
     first, second = server.named(name)
     assert first.body == second.body
@@ -71,7 +71,7 @@ def test_conflict_with_an_earlier_attempt_of_the_save_is_success(
 
 @pytest.mark.parametrize("name", SAVES)
 def test_conflict_with_an_earlier_save_raises_at_once(
-    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient, name: str
+    server: ScriptedServer, store: CheckpointStore, training: tw.TrainingClient, name: str
 ) -> None:
     """The error has the server's text, and the request is not retried."""
     SAVES[name](training).result(TEST_TIMEOUT_S)
@@ -81,20 +81,20 @@ def test_conflict_with_an_earlier_save_raises_at_once(
 
 
 def test_lost_response_does_not_hide_an_earlier_save(
-    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+    server: ScriptedServer, store: CheckpointStore, training: tw.TrainingClient
 ) -> None:
     """After a lost response, an earlier save under the name is still a conflict."""
     training.save_state("a").result(TEST_TIMEOUT_S)
-    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), shelf.save)
+    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), store.save)
     with pytest.raises(tw.ConflictError):
         training.save_state("a").result(TEST_TIMEOUT_S)
 
 
 def test_second_of_two_saves_under_a_name_is_a_conflict(
-    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+    server: ScriptedServer, store: CheckpointStore, training: tw.TrainingClient
 ) -> None:
     """The first one counts as success, the second one raises."""
-    shelf.lost = 1
+    store.lost_responses = 1
     first, second = training.save_state("a"), training.save_state("a")
     assert first.result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
     with pytest.raises(tw.ConflictError):
@@ -102,10 +102,10 @@ def test_second_of_two_saves_under_a_name_is_a_conflict(
 
 
 def test_conflict_in_the_result_of_a_retry_is_success(
-    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+    server: ScriptedServer, store: CheckpointStore, training: tw.TrainingClient
 ) -> None:
     """Some servers run the retry, too, and report the conflict as its result."""
-    shelf.names.add("weights/a")
+    store.names.add("weights/a")
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
     server.on_poll("SaveWeights", lambda _: NAME_CONFLICT)
     assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
@@ -124,35 +124,35 @@ def test_unexplained_conflict_raises(
 
 
 def test_checkpoint_that_is_being_written_is_awaited(
-    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+    server: ScriptedServer, store: CheckpointStore, training: tw.TrainingClient
 ) -> None:
     """The client waits for a checkpoint that the server has not listed yet."""
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), NAME_CONFLICT)
     empty_listing = ScriptedResponse({"checkpoints": []})
 
     def listed(request: RecordedRequest) -> ScriptedResponse:
-        shelf.names.add("weights/a")
-        return shelf.listed(request)
+        store.names.add("weights/a")
+        return store.listed(request)
 
     server.rules["training_runs/m1/checkpoints"] = in_order(empty_listing, empty_listing, listed)
     assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 
 def test_failed_save_leaves_its_name_free(
-    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+    server: ScriptedServer, store: CheckpointStore, training: tw.TrainingClient
 ) -> None:
     """A later save under the name of a failed one can be found."""
-    server.rules["save_weights"] = in_order(ScriptedResponse({"detail": "disk full"}, status=422), shelf.save)
+    server.rules["save_weights"] = in_order(ScriptedResponse({"detail": "disk full"}, status=422), store.save)
     with pytest.raises(tw.UnprocessableEntityError):
         training.save_state("a").result(TEST_TIMEOUT_S)
-    shelf.lost = 1
+    store.lost_responses = 1
     assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 
 def test_conflict_of_named_sampler_weights_is_success(
-    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+    server: ScriptedServer, store: CheckpointStore, training: tw.TrainingClient
 ) -> None:
     """The same holds for weights saved in order to sample from them."""
-    shelf.lost = 1
+    store.lost_responses = 1
     training.save_weights_and_get_sampling_client("a").result(TEST_TIMEOUT_S)
     assert server.bodies("create_sampling_session")[0]["model_path"] == "tinker://m1/sampler_weights/a"

@@ -70,16 +70,16 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def handing(server: ScriptedServer, without_torch: None) -> Iterator[tw.ServiceClient]:
+def loss_client(server: ScriptedServer, without_torch: None) -> Iterator[tw.ServiceClient]:
     """Create a client whose server computes losses."""
     server.on_poll("CreateCustomLoss", lambda request: ScriptedResponse({"loss_id": request.body["request_id"]}))
     with open_client(server.url, **SERVER_SIDE) as client:
         yield client
 
 
-def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing: tw.ServiceClient) -> None:
+def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, loss_client: tw.ServiceClient) -> None:
     """Batches that train on the loss are sent with all inputs and its id."""
-    handle = handing.create_custom_loss(own_loss, {"logprobs": 1, "beta": 0}).result(TEST_TIMEOUT_S)
+    handle = loss_client.create_custom_loss(own_loss, {"logprobs": 1, "beta": 0}).result(TEST_TIMEOUT_S)
     assert server.bodies("create_custom_loss") == [
         {
             "session_id": "s1",
@@ -93,7 +93,7 @@ def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing:
     assert (handle.name, handle.session_id, handle.input_names) == ("own_loss", "s1", ("beta",))
     assert handle.loss_id is not None and handle.loss_id.startswith("create_custom_loss/")
     assert handle.loss_id in repr(handle)
-    training = handing.create_lora_training_client("base")
+    training = loss_client.create_lora_training_client("base")
     training.forward_backward_custom([with_beta()], handle).result(TEST_TIMEOUT_S)
     training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert not server.named("forward")
@@ -103,18 +103,18 @@ def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing:
     assert sent["data"][0]["loss_fn_inputs"].keys() == {"target_tokens", "beta"}
 
 
-def test_identical_loss_in_session_is_rejected(server: ScriptedServer, handing: tw.ServiceClient) -> None:
+def test_identical_loss_in_session_is_rejected(server: ScriptedServer, loss_client: tw.ServiceClient) -> None:
     """A second identical loss raises; a failed upload can be repeated."""
     refusal = ScriptedResponse({"detail": "no"}, status=422)
     server.rules["create_custom_loss"] = lambda request: (
         refusal if request.body["custom_loss_seq_id"] == 0 else server.healthy_response(request)
     )
     with pytest.raises(tw.UnprocessableEntityError):
-        handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
-    handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
+        loss_client.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
+    loss_client.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
     with pytest.raises(ValueError, match="own_loss: this session has an identical loss; use its LossHandle"):
-        handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
-    handing.create_custom_loss(other_loss, {}).result(TEST_TIMEOUT_S)
+        loss_client.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
+    loss_client.create_custom_loss(other_loss, {}).result(TEST_TIMEOUT_S)
     assert [body["custom_loss_seq_id"] for body in server.bodies("create_custom_loss")] == [0, 1, 2]
 
 
@@ -131,12 +131,12 @@ def test_servers_without_custom_losses_receive_no_upload(
     assert not server.named("create_custom_loss")
 
 
-def test_handle_of_another_session_raises(server: ScriptedServer, handing: tw.ServiceClient) -> None:
+def test_handle_of_another_session_raises(server: ScriptedServer, loss_client: tw.ServiceClient) -> None:
     """Clients of other sessions, started or not, raise before anything is sent."""
-    handle = handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
+    handle = loss_client.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
     server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s2"})
-    with open_client(server.url, **SERVER_SIDE) as stranger:
-        training = stranger.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    with open_client(server.url, **SERVER_SIDE) as other_client:
+        training = other_client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         with pytest.raises(ValueError, match="loss own_loss: expected a loss of session s2, got one of s1"):
             training.forward_backward_custom([with_beta()], handle)
     assert not server.named("forward_backward")
@@ -157,11 +157,11 @@ def test_handle_of_another_session_raises(server: ScriptedServer, handing: tw.Se
     ],
 )
 def test_datums_without_the_inputs_of_the_loss_raise(
-    server: ScriptedServer, handing: tw.ServiceClient, datums: Any, options: Any, error: str
+    server: ScriptedServer, loss_client: tw.ServiceClient, datums: Any, options: Any, error: str
 ) -> None:
     """The next operation gets the seq_id."""
-    handle = handing.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
-    training = handing.create_lora_training_client("base")
+    handle = loss_client.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)
+    training = loss_client.create_lora_training_client("base")
     with pytest.raises(ValueError, match=error):
         training.forward_backward_custom(datums, handle, **options)
     training.optim_step(ADAM).result(TEST_TIMEOUT_S)

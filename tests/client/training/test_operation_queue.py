@@ -142,15 +142,15 @@ def test_exhausted_429_leaves_no_gap(server: ScriptedServer) -> None:
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=3)) as client:
         training = client.create_lora_training_client("base")
         server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=429)] * 3, server.healthy_response)
-        failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
+        failed, accepted = training.optim_step(ADAM), training.optim_step(ADAM)
         with pytest.raises(tw.RateLimitError):
             failed.result(TEST_TIMEOUT_S)
-        fine.result(TEST_TIMEOUT_S)
+        accepted.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
-    "doubt",
+    "uncertain_response",
     [
         ScriptedResponse({}, status=500),
         ScriptedResponse({}, status=409),
@@ -159,15 +159,15 @@ def test_exhausted_429_leaves_no_gap(server: ScriptedServer) -> None:
     ],
     ids=str,
 )
-def test_uncertain_seq_id_is_not_reused(server: ScriptedServer, doubt: ScriptedResponse) -> None:
+def test_uncertain_seq_id_is_not_reused(server: ScriptedServer, uncertain_response: ScriptedResponse) -> None:
     """After an uncertain operation, the next one gets a new seq_id."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
-        server.rules["optim_step"] = in_order(doubt, doubt, server.healthy_response)
-        failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
+        server.rules["optim_step"] = in_order(uncertain_response, uncertain_response, server.healthy_response)
+        failed, accepted = training.optim_step(ADAM), training.optim_step(ADAM)
         with pytest.raises(tw.APIError):
             failed.result(TEST_TIMEOUT_S)
-        fine.result(TEST_TIMEOUT_S)
+        accepted.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 2]
 
 
@@ -176,26 +176,26 @@ def test_rejection_after_a_lost_response_frees_nothing(server: ScriptedServer, t
     server.rules["optim_step"] = in_order(
         ScriptedResponse(drop=True), ScriptedResponse({}, status=422), server.healthy_response
     )
-    failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
+    failed, accepted = training.optim_step(ADAM), training.optim_step(ADAM)
     with pytest.raises(tw.UnprocessableEntityError):
         failed.result(TEST_TIMEOUT_S)
-    fine.result(TEST_TIMEOUT_S)
+    accepted.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 2]
 
 
 def test_unreachable_server_leaves_no_gap(server: ScriptedServer) -> None:
     """An operation without any connection was not accepted; the next one reuses its seq_id."""
-    inner, away = AiohttpTransport(server.url), AiohttpTransport("http://127.0.0.1:1")
+    inner, unreachable = AiohttpTransport(server.url), AiohttpTransport("http://127.0.0.1:1")
 
     class Flaky:
         is_away = False
 
         async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
-            return await (away if self.is_away else inner).send(request, traffic, timeout_s)
+            return await (unreachable if self.is_away else inner).send(request, traffic, timeout_s)
 
         async def close(self) -> None:
             await inner.close()
-            await away.close()
+            await unreachable.close()
 
     flaky = Flaky()
     with open_client(server.url, transport=flaky, retry=attrs.evolve(FAST, max_attempts=2)) as client:
@@ -213,10 +213,10 @@ def test_operation_that_cannot_be_encoded_leaves_no_gap(server: ScriptedServer) 
     """An operation that the wire version lacks fails unsent; the next one gets its seq_id."""
     with open_client(server.url, wire_version="0.4.1") as client:
         training = client.create_lora_training_client("base")
-        impossible, fine = training.save_state("a", ttl_seconds=60), training.optim_step(ADAM)
+        impossible, accepted = training.save_state("a", ttl_seconds=60), training.optim_step(ADAM)
         with pytest.raises(tw.DialectError, match="ttl_seconds"):
             impossible.result(TEST_TIMEOUT_S)
-        fine.result(TEST_TIMEOUT_S)
+        accepted.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1]
 
 
@@ -250,25 +250,25 @@ def test_more_pending_results_than_connections(server: ScriptedServer, training:
 
 
 @given(st.lists(st.sampled_from(["send", "refuse", "cancel"]), max_size=30))
-def test_turns_and_seq_ids_are_consecutive(fates: list[str]) -> None:
+def test_turns_and_seq_ids_are_consecutive(outcomes: list[str]) -> None:
     """With any mix of sent, rejected and cancelled operations, turns are in order and seq_ids consecutive."""
     sent: list[tuple[int, int]] = []
 
-    async def operation(queue: OperationQueue, position: int, fate: str) -> None:
+    async def operation(queue: OperationQueue, position: int, outcome: str) -> None:
         async with queue.acquire(queue.enqueue()):
             number = queue.allocate_seq_id()
             await asyncio.sleep(0)
-            if fate == "refuse":
+            if outcome == "refuse":
                 queue.release_seq_id(number)
             else:
                 sent.append((position, number))
 
     async def run() -> None:
         queue = OperationQueue()
-        tasks = [asyncio.create_task(operation(queue, i, fate)) for i, fate in enumerate(fates)]
+        tasks = [asyncio.create_task(operation(queue, i, outcome)) for i, outcome in enumerate(outcomes)]
         await asyncio.sleep(0)
-        for task, fate in zip(tasks, fates, strict=True):
-            if fate == "cancel" and task is not tasks[0]:
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            if outcome == "cancel" and task is not tasks[0]:
                 task.cancel()
         await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), TEST_TIMEOUT_S)
 
@@ -293,9 +293,9 @@ def test_seq_id_of_counted_rejection_is_skipped(server: ScriptedServer, client: 
 
 def test_seq_id_that_never_arrived_is_reused_after_conflict(server: ScriptedServer) -> None:
     """If a gap is a conflict, the next operation uses the uncertain seq_id."""
-    ahead = ScriptedResponse({"detail": "seq_id 2 is too high: expected 1"}, status=409)
+    conflict = ScriptedResponse({"detail": "seq_id 2 is too high: expected 1"}, status=409)
     server.rules["optim_step"] = in_order(
-        ScriptedResponse(drop=True), ScriptedResponse(drop=True), ahead, server.healthy_response
+        ScriptedResponse(drop=True), ScriptedResponse(drop=True), conflict, server.healthy_response
     )
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base")

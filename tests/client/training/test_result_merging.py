@@ -81,15 +81,15 @@ def test_hash_unordered_ignores_the_order(parts: list[tuple[float, int]], random
 def test_hash_unordered_depends_on_the_values_only() -> None:
     """Other values have another hash; the same values have the same hash in another process."""
     parts = [(1.0, 1), (2.0, 1)]
-    here = combined("m:hash_unordered", parts)["m:hash_unordered"]
-    assert here != combined("m:hash_unordered", [(1.0, 1), (3.0, 1)])["m:hash_unordered"]
+    own_hash = combined("m:hash_unordered", parts)["m:hash_unordered"]
+    assert own_hash != combined("m:hash_unordered", [(1.0, 1), (3.0, 1)])["m:hash_unordered"]
     code = (
         "from tinkerwire._training.result_merging import merge_metrics as c;"
         "print(c([{'m:hash_unordered': 1.0}, {'m:hash_unordered': 2.0}], [1, 1])['m:hash_unordered'])"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert int(run.stdout) == here
+    assert int(run.stdout) == own_hash
 
 
 @pytest.mark.parametrize("name", ["m", "m:odd", "a:b:odd", ":", ""])

@@ -131,8 +131,8 @@ def test_second_conflict_fails_with_both_seq_ids(server: ScriptedServer, trainin
 
 def test_operation_that_may_have_run_is_not_resent(server: ScriptedServer) -> None:
     """The response was lost, and the server counted it: the operation fails, and training continues."""
-    ahead = ScriptedResponse({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
-    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ahead, server.healthy_response)
+    conflict = ScriptedResponse({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
+    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), conflict, server.healthy_response)
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=4)) as client:
         training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         with pytest.raises(tw.SequenceConflictError):

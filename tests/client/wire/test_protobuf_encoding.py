@@ -139,13 +139,13 @@ def test_value_without_protobuf_form_is_rejected(
 
 
 @pytest.mark.parametrize(
-    ("key", "values", "large"), [("weights", np.ones(2), 1e39), ("target_tokens", np.ones(2, np.uint64), 2**63)]
+    ("key", "values", "large_value"), [("weights", np.ones(2), 1e39), ("target_tokens", np.ones(2, np.uint64), 2**63)]
 )
-def test_converted_array_is_copied_at_construction(key: str, values: NDArray[Any], large: float) -> None:
+def test_converted_array_is_copied_at_construction(key: str, values: NDArray[Any], large_value: float) -> None:
     """Values that the user later writes into an array of another dtype are not sent."""
     tensor = m.TensorData(data=values, dtype="float32" if key == "weights" else "int64")
     request = batch_request(TOKENS, **{key: tensor})
-    values[1] = large
+    values[1] = large_value
     decoded = decode_request(encode_request(request))
     assert isinstance(decoded, m.ForwardBackwardRequest)
     assert decoded.forward_backward_input.data[0].loss_fn_inputs[key].tolist() == [1, 1]

@@ -166,8 +166,8 @@ def test_protobuf_bodies_are_messages_of_their_version(version: str) -> None:
 
 def test_loading_is_deterministic() -> None:
     """The bundle depends on its files only, including the order of its keys."""
-    again = load(Path(__file__).parents[3] / "schema")
-    assert repr(again) == repr(CONTRACT)
+    second_contract = load(Path(__file__).parents[3] / "schema")
+    assert repr(second_contract) == repr(CONTRACT)
 
 
 HEAD = "openapi: 3.1.0\ninfo: {title: t, version: 0.3.0}\nx-families: [one, two]\n"

@@ -32,16 +32,16 @@ def test_openapi_is_valid_and_plain(version: str) -> None:
     OpenAPIV31SpecValidator(document).validate()
     assert document == load_export(version, "openapi-yaml")
     assert document["info"]["version"] == version
-    assert not [key for key in marks(document) if key not in ("x-sdk-version", "x-sdk-method")]
+    assert not [key for key in list_marks(document) if key not in ("x-sdk-version", "x-sdk-method")]
 
 
-def marks(node: Any) -> list[str]:
+def list_marks(node: Any) -> list[str]:
     if isinstance(node, list):
-        return [key for item in node for key in marks(item)]
+        return [key for item in node for key in list_marks(item)]
     if not isinstance(node, dict):
         return []
-    here = [key for key, item in node.items() if key.startswith("x-") and "schema" not in str(item)]
-    return here + [key for item in node.values() for key in marks(item)]
+    keys = [key for key, item in node.items() if key.startswith("x-") and "schema" not in str(item)]
+    return keys + [key for item in node.values() for key in list_marks(item)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

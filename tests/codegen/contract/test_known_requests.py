@@ -93,12 +93,14 @@ def test_lora_config_is_optional_but_its_rank_required() -> None:
     assert not is_valid_body("CreateModelRequest", body | {"lora_config": {"rank": 8, "alpha": 16}})
 
 
-@pytest.mark.parametrize(("value", "good"), [(True, True), (False, True), (None, True), (1, False), ("true", False)])
-def test_requested_prompt_logprobs_has_three_values(value: Any, good: bool) -> None:
+@pytest.mark.parametrize(
+    ("value", "is_valid"), [(True, True), (False, True), (None, True), (1, False), ("true", False)]
+)
+def test_requested_prompt_logprobs_has_three_values(value: Any, is_valid: bool) -> None:
     """The values true, false and null differ; null is the default."""
     body = {"prompt": PROMPT, "sampling_params": {}}
     assert is_valid_body("SampleRequest", body)
-    assert is_valid_body("SampleRequest", body | {"prompt_logprobs": value}) is good
+    assert is_valid_body("SampleRequest", body | {"prompt_logprobs": value}) is is_valid
     assert schema_of("SampleRequest")["properties"]["prompt_logprobs"]["default"] is None
 
 
@@ -106,8 +108,8 @@ def test_requested_prompt_logprobs_has_three_values(value: Any, good: bool) -> N
 def test_stop_is_a_string_strings_or_token_ids(stop: Any) -> None:
     """Null and three forms are valid; a mixture, a single token id or lists of lists are not."""
     assert is_valid_body("SamplingParams", {"stop": stop})
-    for bad in (13, ["a", 13], [[13]]):
-        assert not is_valid_body("SamplingParams", {"stop": bad})
+    for invalid_stop in (13, ["a", 13], [[13]]):
+        assert not is_valid_body("SamplingParams", {"stop": invalid_stop})
 
 
 def test_telemetry_has_four_required_fields() -> None:
@@ -136,8 +138,8 @@ def test_adam_defaults_by_version() -> None:
     later = {name: detail["default"] for name, detail in schema_of("AdamParams", "0.7.0")["properties"].items()}
     assert later == {**defaults, "weight_decay": 0.0, "grad_clip_norm": 0.0}
     assert is_valid_body("AdamParams", {})
-    for wrong in ("lr", "betas", "epsilon", "beta_1"):
-        assert not is_valid_body("AdamParams", {wrong: 0.1})
+    for unknown_name in ("lr", "betas", "epsilon", "beta_1"):
+        assert not is_valid_body("AdamParams", {unknown_name: 0.1})
 
 
 def test_image_chunk_fields_since_0_6_0() -> None:

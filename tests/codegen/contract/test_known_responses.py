@@ -72,7 +72,7 @@ def test_try_again_has_a_queue_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "good"),
+    ("value", "is_valid"),
     [
         (None, True),
         ([], True),
@@ -85,9 +85,9 @@ def test_try_again_has_a_queue_state() -> None:
         ([[[1, None]]], False),
     ],
 )
-def test_topk_prompt_logprobs_are_pairs_by_position(value: Any, good: bool) -> None:
+def test_topk_prompt_logprobs_are_pairs_by_position(value: Any, is_valid: bool) -> None:
     """The list has one entry per prompt position: null, or a list of pairs [token, logprob]."""
-    assert is_valid_body("SampleResponse", {"sequences": [], "topk_prompt_logprobs": value}) is good
+    assert is_valid_body("SampleResponse", {"sequences": [], "topk_prompt_logprobs": value}) is is_valid
 
 
 def test_stop_reason_accepts_new_values() -> None:
@@ -148,9 +148,9 @@ def test_cursors_have_three_fields() -> None:
     assert is_valid_body("CheckpointsListResponse", {"checkpoints": [], "cursor": None})
     assert "cursor" not in schema_of("CheckpointsListResponse", OLDEST)["properties"]
     for name in cursor:
-        bad = without(cursor, name)
-        assert not is_valid_body("TrainingRunsResponse", {"training_runs": [], "cursor": bad})
-        assert not is_valid_body("CheckpointsListResponse", {"checkpoints": [], "cursor": bad})
+        incomplete = without(cursor, name)
+        assert not is_valid_body("TrainingRunsResponse", {"training_runs": [], "cursor": incomplete})
+        assert not is_valid_body("CheckpointsListResponse", {"checkpoints": [], "cursor": incomplete})
 
 
 def test_loss_outputs_are_maps_of_tensors() -> None:

@@ -51,14 +51,14 @@ def test_rendered_version_parses_to_itself(tmp_path: Path, version: str) -> None
 
 def test_everything_is_described() -> None:
     """Each message, enum, field and value has a description that ends in a full stop."""
-    bad = [declaration.name for declaration in PROTO.declarations if not declaration.doc.endswith(".")]
-    bad += [
+    undescribed = [declaration.name for declaration in PROTO.declarations if not declaration.doc.endswith(".")]
+    undescribed += [
         f"{declaration.name}.{field.name}"
         for declaration in PROTO.declarations
         for field in declaration.fields
         if not field.doc.endswith(".")
     ]
-    assert not bad
+    assert not undescribed
 
 
 def test_every_comment_names_a_version_that_was_read() -> None:

@@ -58,8 +58,8 @@ def test_absent_property_is_not_required() -> None:
     assert schemas_at("0.5.0", A=schema)["A"] == projected
     later = {"type": "object", "required": ["b", "a"], "properties": {"a": TEXT, "b": TEXT}}
     assert schemas_at("0.6.0", A=schema)["A"] == later
-    only = {"type": "object", "required": ["b"], "properties": {"b": TEXT | {"x-since": "0.6.0"}}}
-    assert schemas_at("0.5.0", A=only)["A"] == {"type": "object", "properties": {}}
+    single = {"type": "object", "required": ["b"], "properties": {"b": TEXT | {"x-since": "0.6.0"}}}
+    assert schemas_at("0.5.0", A=single)["A"] == {"type": "object", "properties": {}}
 
 
 def test_properties_named_like_keywords_stay() -> None:

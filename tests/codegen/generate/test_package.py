@@ -60,10 +60,10 @@ def test_check_lists_differing_files(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_check_fails_without_a_package(tmp_path: Path) -> None:
     """Without a package, every file is missing."""
-    fresh = tmp_path / "fresh"
-    fresh.mkdir()
-    (fresh / "constants.py").write_text("")
-    assert _differences(fresh, tmp_path / "nowhere") == ["missing: constants.py"]
+    target = tmp_path / "fresh"
+    target.mkdir()
+    (target / "constants.py").write_text("")
+    assert _differences(target, tmp_path / "nowhere") == ["missing: constants.py"]
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def record(file: Path, snippet: str) -> None:
     file.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-def merge(target: dict[str, Any], fresh: dict[str, Any], parent: str = "") -> None:
-    for key, value in fresh.items():
+def merge(target: dict[str, Any], addition: dict[str, Any], parent: str = "") -> None:
+    for key, value in addition.items():
         if parent != "properties" and isinstance(value, dict) and isinstance(target.get(key), dict):
             is_replaced = parent == "schemas" and "properties" not in target[key] and "enum" not in target[key]
             if is_replaced:

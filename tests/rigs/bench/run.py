@@ -209,9 +209,9 @@ def main() -> int:
     if not options.only and options.rounds >= ROUNDS:
         write_section(DOCS / "benchmark.md", "clients", text, title="Benchmark")
         (DOCS / "benchmark.json").write_text(json.dumps(_convert_to_json(figures), indent=1) + "\n")
-    missed = find_misses(gates, figures)
-    sys.stderr.write("".join(f"gate missed: {line}\n" for line in missed))
-    return 1 if missed else 0
+    misses = find_misses(gates, figures)
+    sys.stderr.write("".join(f"gate missed: {line}\n" for line in misses))
+    return 1 if misses else 0
 
 
 if __name__ == "__main__":

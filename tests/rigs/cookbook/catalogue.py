@@ -40,7 +40,7 @@ def _options(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-HERE = f"model_name={MODEL} renderer_name=role_colon behavior_if_log_dir_exists=resume"
+COMMON = f"model_name={MODEL} renderer_name=role_colon behavior_if_log_dir_exists=resume"
 
 RECIPES = (
     Recipe(
@@ -61,7 +61,7 @@ RECIPES = (
     Recipe(
         module="recipes.chat_sl.train",
         options=_options(
-            f"{HERE} dataset=boxed.jsonl batch_size=32 num_epochs=2 learning_rate=5e-3 save_every=20 eval_every=10"
+            f"{COMMON} dataset=boxed.jsonl batch_size=32 num_epochs=2 learning_rate=5e-3 save_every=20 eval_every=10"
         ),
         number=LOSS,
         falls=True,
@@ -69,7 +69,7 @@ RECIPES = (
     ),
     Recipe(
         module="recipes.prompt_distillation.train",
-        options=_options(f"{HERE} file_path=conversations.jsonl batch_size=16 num_epochs=2 learning_rate=3e-3"),
+        options=_options(f"{COMMON} file_path=conversations.jsonl batch_size=16 num_epochs=2 learning_rate=3e-3"),
         number=LOSS,
         falls=True,
     ),
@@ -90,7 +90,7 @@ RECIPES = (
     Recipe(
         module="recipes.math_rl.train",
         options=_options(
-            f"{HERE} env=gsm8k groups_per_batch=16 group_size=8 max_tokens=20 learning_rate=2e-3 max_steps=8 "
+            f"{COMMON} env=gsm8k groups_per_batch=16 group_size=8 max_tokens=20 learning_rate=2e-3 max_steps=8 "
             "save_every=4 eval_every=4 loss_fn=importance_sampling"
         ),
         number=REWARD,
@@ -100,18 +100,18 @@ RECIPES = (
     ),
     Recipe(
         module="recipes.multiplayer_rl.guess_number.train",
-        options=_options(f"{HERE} group_size=4 batch_size=2 max_tokens=8 max_steps=2 eval_every=0 save_every=1"),
+        options=_options(f"{COMMON} group_size=4 batch_size=2 max_tokens=8 max_steps=2 eval_every=0 save_every=1"),
         number=REWARD,
         races=True,
     ),
     Recipe(
         module="recipes.preference.shorter.train",
-        options=_options(f"{HERE} group_size=4 batch_size=4 max_tokens=16 max_steps=3 eval_every=2"),
+        options=_options(f"{COMMON} group_size=4 batch_size=4 max_tokens=16 max_steps=3 eval_every=2"),
         number=REWARD,
     ),
     Recipe(
         module="recipes.preference.dpo.train",
-        options=_options(f"{HERE} batch_size=16 learning_rate=1e-3 max_length=512"),
+        options=_options(f"{COMMON} batch_size=16 learning_rate=1e-3 max_length=512"),
         number="dpo_loss",
         falls=True,
     ),
@@ -126,7 +126,7 @@ RECIPES = (
     Recipe(
         module="recipes.distillation.on_policy_distillation",
         options=_options(
-            f"{HERE} teacher_model={MODEL} dataset=deepmath groups_per_batch=8 group_size=2 max_tokens=16 "
+            f"{COMMON} teacher_model={MODEL} dataset=deepmath groups_per_batch=8 group_size=2 max_tokens=16 "
             "lora_rank=32 learning_rate=1e-3"
         ),
         number="teacher_kl",
@@ -134,7 +134,7 @@ RECIPES = (
     Recipe(
         module="recipes.distillation.on_policy_multi_teacher",
         options=_options(
-            f"{HERE} deepmath_teacher_model={MODEL} tulu3_teacher_model={MODEL} deepmath_groups_per_batch=4 "
+            f"{COMMON} deepmath_teacher_model={MODEL} tulu3_teacher_model={MODEL} deepmath_groups_per_batch=4 "
             "tulu3_groups_per_batch=4 group_size=2 max_tokens=16 lora_rank=32 max_steps=3 eval_every=0"
         ),
         number="teacher_kl",
@@ -142,7 +142,7 @@ RECIPES = (
     Recipe(
         module="recipes.sdft.train",
         options=_options(
-            f"{HERE} dataset=toolalpaca lora_rank=32 groups_per_batch=8 max_tokens=16 max_steps=3 topk=5 "
+            f"{COMMON} dataset=toolalpaca lora_rank=32 groups_per_batch=8 max_tokens=16 max_steps=3 topk=5 "
             "max_context_length=2000 eval_every=0"
         ),
     ),
@@ -156,22 +156,24 @@ RECIPES = (
     Recipe(
         module="recipes.rubric.train",
         options=_options(
-            f"{HERE} grader_llm_name={MODEL} grader_renderer_name=role_colon groups_per_batch=2 train_group_size=2 "
+            f"{COMMON} grader_llm_name={MODEL} grader_renderer_name=role_colon groups_per_batch=2 train_group_size=2 "
             "max_tokens=16 max_steps=2 eval_every=0 loss_fn=importance_sampling"
         ),
         number=REWARD,
     ),
-    Recipe(module="recipes.multiplayer_rl.twenty_questions.train", options=_options(f"{HERE} max_steps=2")),
-    Recipe(module="recipes.multiplayer_rl.text_arena.train", options=_options(f"{HERE} max_steps=2")),
-    Recipe(module="recipes.rl_numerics_check.train", options=_options(f"{HERE} max_steps=2")),
-    Recipe(module="recipes.distillation.off_policy_reasoning", options=_options(f"{HERE} max_steps=2")),
-    Recipe(module="recipes.forecasting.train", options=_options(f"{HERE} max_steps=2")),
-    Recipe(module="recipes.code_rl.train", options=_options(f"{HERE} max_steps=2")),
-    Recipe(module="recipes.search_tool.train", options=_options(f"{HERE} max_steps=2")),
+    Recipe(module="recipes.multiplayer_rl.twenty_questions.train", options=_options(f"{COMMON} max_steps=2")),
+    Recipe(module="recipes.multiplayer_rl.text_arena.train", options=_options(f"{COMMON} max_steps=2")),
+    Recipe(module="recipes.rl_numerics_check.train", options=_options(f"{COMMON} max_steps=2")),
+    Recipe(module="recipes.distillation.off_policy_reasoning", options=_options(f"{COMMON} max_steps=2")),
+    Recipe(module="recipes.forecasting.train", options=_options(f"{COMMON} max_steps=2")),
+    Recipe(module="recipes.code_rl.train", options=_options(f"{COMMON} max_steps=2")),
+    Recipe(module="recipes.search_tool.train", options=_options(f"{COMMON} max_steps=2")),
     Recipe(module="recipes.verifiers_rl.train", options=_options(f"model_name={MODEL} max_steps=2")),
-    Recipe(module="recipes.harbor_rl.scripts.train_terminal_bench", options=_options(f"{HERE} max_steps=2")),
+    Recipe(module="recipes.harbor_rl.scripts.train_terminal_bench", options=_options(f"{COMMON} max_steps=2")),
     Recipe(
-        module="recipes.vlm_classifier.train", options=_options(f"{HERE} max_steps=2 experiment_dir=vlm"), folder=""
+        module="recipes.vlm_classifier.train",
+        options=_options(f"{COMMON} max_steps=2 experiment_dir=vlm"),
+        folder="",
     ),
     Recipe(module="recipes.audio.asr.sl_train", options=_options(f"model_name={MODEL} max_steps=2")),
     Recipe(module="eval.run_inspect_evals", options=_options(f"model_name={MODEL} tasks=gsm8k"), folder=""),

@@ -23,14 +23,14 @@ from tests.rigs.official.venv import ROOT, ensure_venv
 
 from tinkerwire.dropin.finder import SUBPROCESS_SITE
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 WORK = ROOT / "build" / "cookbook"
 VERSION = "0.6.1"
 SHA256 = "edf66f0a4b2c3b375b9328a4d748a3dae104170bb2bcde0d156f0b22de7a1aa3"
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
 SETS = {
     # Apart, as the first folder's conftest skips thousands of tests when it sees the second.
-    "The files that call tinker": (HERE / "files.txt").read_text().split(),
+    "The files that call tinker": (FOLDER / "files.txt").read_text().split(),
     "downstream_compat: exports, signatures, annotations": ["tests/downstream_compat"],
 }
 SOURCE_FOLDERS = (ROOT / "generated", ROOT / "overlay")
@@ -61,7 +61,7 @@ def create_environment(*path: Path) -> dict[str, str]:
 def ensure_cookbook_python() -> Path:
     """Return the Python of the environment with all requirements of the cookbook."""
     # By pip, which takes a CPU build of torch where pip is set up for one.
-    return ensure_venv("cookbook", HERE / "requirements.txt", installer="pip")
+    return ensure_venv("cookbook", FOLDER / "requirements.txt", installer="pip")
 
 
 def run(python: Path, folder: Path, client: str) -> list[dict[str, Outcome]]:

@@ -125,5 +125,5 @@ def test_each_change_of_real_messages_is_reported_once(change: str) -> None:
     else:
         message.field[0].number = 9
         expected = ("changed", "protobuf number", "DmelChunk.dmel", 1, 9)
-    fresh = f"{text[:start]}{proto.SerializeToString()!r}{text[end:]}"
-    assert drift_of(Release(None, {**source.files, file: fresh})) == [expected]
+    new_text = f"{text[:start]}{proto.SerializeToString()!r}{text[end:]}"
+    assert drift_of(Release(None, {**source.files, file: new_text})) == [expected]

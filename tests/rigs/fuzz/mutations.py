@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-DEEP = 100_000
+MAX_DEPTH = 100_000
 ODD_NUMBERS = (0, -1, 1, 2**31, 2**63, -(2**63) - 1, 2**64, 10**400, 1e39, -1e308, 0.5, math.nan, math.inf, -math.inf)
 ODD_TEXTS = ("", " ", "\x00", "\ud800", "a/../b", "tinker://", "tinker://x/weights/y", "é" * 300, "9" * 5000, "%zz")
 RETRY_AFTER = (
@@ -110,10 +110,10 @@ def _structure(rng: Random, reply: Reply) -> None:
     try:
         text = json.dumps(changed)
     except RecursionError:
-        text = "[" * DEEP + "]" * DEEP
+        text = "[" * MAX_DEPTH + "]" * MAX_DEPTH
     if rng.random() < 0.1 and text.startswith("{") and len(text) > 2:
         text = "{" + text[1:-1] + "," + text[1:]  # every key twice
-    _put(reply, text.encode())
+    _replace_content(reply, text.encode())
 
 
 def _places(value: Any, path: list[Any]) -> Any:
@@ -127,33 +127,33 @@ def _places(value: Any, path: list[Any]) -> Any:
 def _replaced(rng: Random, value: Any, place: list[Any]) -> Any:
     if not place:
         return unexpected_value(rng)
-    holder = value
+    parent = value
     for key in place[:-1]:
-        holder = holder[key]
+        parent = parent[key]
     key, kind = place[-1], rng.random()
     if kind < 0.2:
-        del holder[key]
-    elif kind < 0.3 and isinstance(holder, list):
-        holder.extend(holder[key:])
-        rng.shuffle(holder)
-    elif kind < 0.4 and isinstance(holder, dict):
-        holder[rng.choice(("error", "detail", "type", "status", "request_id", "\ud800"))] = unexpected_value(rng)
+        del parent[key]
+    elif kind < 0.3 and isinstance(parent, list):
+        parent.extend(parent[key:])
+        rng.shuffle(parent)
+    elif kind < 0.4 and isinstance(parent, dict):
+        parent[rng.choice(("error", "detail", "type", "status", "request_id", "\ud800"))] = unexpected_value(rng)
     else:
-        holder[key] = unexpected_value(rng)
+        parent[key] = unexpected_value(rng)
     return value
 
 
 def _bytes(rng: Random, reply: Reply) -> None:
     content = reply.content
-    deep = rng.choice((b"[", b'{"a":', b'[{"detail":'))
+    opening = rng.choice((b"[", b'{"a":', b'[{"detail":'))
     choices: tuple[Callable[[], bytes], ...] = (
         lambda: b"",
         lambda: content[: rng.randrange(len(content) + 1)],
         lambda: content + content,
         lambda: b"\xef\xbb\xbf" + content,
         lambda: content.decode("latin-1").encode("utf-16"),
-        lambda: deep * DEEP,
-        lambda: b'{"detail":' + b"[" * DEEP + b"]" * DEEP + b"}",
+        lambda: opening * MAX_DEPTH,
+        lambda: b'{"detail":' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}",
         lambda: b"[" * 990 + b"]" * 990,
         lambda: b"NaN",
         lambda: b"1" * 5000,
@@ -164,7 +164,7 @@ def _bytes(rng: Random, reply: Reply) -> None:
         lambda: _flipped(rng, content),
         lambda: _flipped(rng, content),
     )
-    _put(reply, rng.choice(choices)())
+    _replace_content(reply, rng.choice(choices)())
 
 
 def _flipped(rng: Random, content: bytes) -> bytes:
@@ -186,7 +186,7 @@ def _header(rng: Random, reply: Reply) -> None:
     }.get(name, tuple(text for text in ODD_TEXTS if text.isprintable()))
     value = rng.choice(values)
     if name == "content-encoding" and rng.random() < 0.5:
-        _put(reply, rng.choice((gzip.compress, zlib.compress))(reply.content))
+        _replace_content(reply, rng.choice((gzip.compress, zlib.compress))(reply.content))
     if rng.random() < 0.8:
         reply.headers = [header for header in reply.headers if header[0] != name]
     reply.headers.append((name, value))
@@ -199,9 +199,15 @@ def _status(rng: Random, reply: Reply) -> None:
     reply.status = rng.choice((f"{number} x", f"{number}", f"{number} \xff", f"{rng.randrange(100, 1000)} x"))
     if rng.random() < 0.5:
         text = rng.choice(
-            (b'{"detail":"no"}', b'{"detail":' + b"[" * DEEP + b"]" * DEEP + b"}", b"[" * DEEP, b"\xff", b"")
+            (
+                b'{"detail":"no"}',
+                b'{"detail":' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}",
+                b"[" * MAX_DEPTH,
+                b"\xff",
+                b"",
+            )
         )
-        _put(reply, text)
+        _replace_content(reply, text)
 
 
 def _framing(rng: Random, reply: Reply) -> None:
@@ -223,7 +229,7 @@ def _framing(rng: Random, reply: Reply) -> None:
         reply.headers.append((rng.choice(("x y", "", "\xff", "content-length")), "1"))
 
 
-def _put(reply: Reply, content: bytes) -> None:
+def _replace_content(reply: Reply, content: bytes) -> None:
     reply.content = content
     reply.headers = [
         ("content-length", str(len(content))) if header[0] == "content-length" else header for header in reply.headers

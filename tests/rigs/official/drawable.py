@@ -17,9 +17,9 @@ PREFIX = "#/components/schemas/"
 
 def of_pydantic(name: str, schema: Json) -> Json:
     """Return pydantic's JSON Schema of a type as a plain document in the contract's keywords."""
-    own = {key: item for key, item in schema.items() if key != "$defs"}
+    root = {key: item for key, item in schema.items() if key != "$defs"}
     schemas = {key: _reword(item) for key, item in schema.get("$defs", {}).items()}
-    schemas.setdefault(name, _reword(own))
+    schemas.setdefault(name, _reword(root))
     if TENSOR in schemas:
         # JSON Schema cannot express that data fits dtype and shape.
         schemas[TENSOR]["x-mixin"] = "TensorDataMixin"

@@ -24,7 +24,7 @@ DETAIL_CHARACTERS = 500
 GRACE_S = 5.0  # the error of a step's own deadline is more precise than a cancellation
 
 
-def run_step(step: Step, walk: Flow) -> dict[str, Any]:
+def run_step(step: Step, flow: Flow) -> dict[str, Any]:
     """Run one step with a deadline and return its record.
 
     outcome is one of: works; wrong (the response makes no sense); error (an exception); blocked (what it needs is
@@ -35,7 +35,7 @@ def run_step(step: Step, walk: Flow) -> dict[str, Any]:
 
     def work() -> None:
         try:
-            finding.update(outcome="works", detail=step(walk))
+            finding.update(outcome="works", detail=step(flow))
         except TimeoutError as error:
             finding.update(outcome="timeout", detail=str(error) or "no result within the deadline")
         except Blocked as error:
@@ -50,11 +50,11 @@ def run_step(step: Step, walk: Flow) -> dict[str, Any]:
             finding.update(outcome=outcome, detail=f"{type(error).__name__}: {error}")
 
     start = time.time()
-    # A client that hangs must not stop the walk: its thread is left behind.
+    # A client that hangs must not stop the flow: its thread is left behind.
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(walk.timeout_s + GRACE_S)
-    record = dict(finding) or {"outcome": "timeout", "detail": f"no end within {walk.timeout_s + GRACE_S:.0f} s"}
+    thread.join(flow.timeout_s + GRACE_S)
+    record = dict(finding) or {"outcome": "timeout", "detail": f"no end within {flow.timeout_s + GRACE_S:.0f} s"}
     return {
         "step": step.__name__,
         "ok": record["outcome"] in ("works", "skipped"),
@@ -75,10 +75,10 @@ def main() -> int:
     parser.add_argument("--settings", type=json.loads, default={}, metavar="JSON", help="more for the ServiceClient")
     options = parser.parse_args()
     client = importlib.import_module(options.client)
-    walk = Flow(client, options.base_url, options.base_model, options.timeout, **options.settings)
+    flow = Flow(client, options.base_url, options.base_model, options.timeout, **options.settings)
     failed = False
     for step in STEPS:
-        record = run_step(step, walk)
+        record = run_step(step, flow)
         failed = failed or not record["ok"]
         sys.stdout.write(json.dumps(record) + "\n")
         sys.stdout.flush()

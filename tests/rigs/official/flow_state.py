@@ -88,9 +88,9 @@ class Flow:
 Step = Callable[[Flow], str]
 
 
-def expect(holds: bool, finding: str) -> None:
+def expect(is_true: bool, finding: str) -> None:
     """Raise Wrong with the finding unless the condition holds."""
-    if not holds:
+    if not is_true:
         raise Wrong(finding)
 
 

@@ -14,7 +14,7 @@ from tests.rigs.official.run import CLIENT_RUNS, run_flow
 pytestmark = pytest.mark.timeout(1800)
 
 
-@pytest.fixture(scope="module", params=CLIENT_RUNS, ids=lambda walker: walker.title)
+@pytest.fixture(scope="module", params=CLIENT_RUNS, ids=lambda client_run: client_run.title)
 def records(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
     """Run the flow once with each client for all tests of this module."""
     return {record["step"]: record for record in run_flow(request.param)}

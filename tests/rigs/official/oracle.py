@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.rigs.official.venv import ensure_venv
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 class Oracle:
@@ -22,9 +22,9 @@ class Oracle:
     """
 
     def __init__(self, version: str, worker: str) -> None:
-        python = ensure_venv(f"official-{version}", HERE / f"requirements-{version}.txt")
+        python = ensure_venv(f"official-{version}", FOLDER / f"requirements-{version}.txt")
         self._process = subprocess.Popen(
-            [str(python), "-I", str(HERE / worker)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [str(python), "-I", str(FOLDER / worker)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def ask(self, query: Any) -> Any:

@@ -53,10 +53,10 @@ def rewrite(data: bytes) -> bytes:
     request = ForwardBackwardRequest(
         forward_backward_input=forward_input, model_id=message.model_id, seq_id=message.seq_id or None
     )
-    written = forward_backward_request_to_proto(request)
+    request_message = forward_backward_request_to_proto(request)
     # The SDK sets it where it sends the request.
-    written.forward_only = message.forward_only
-    return written.SerializeToString()
+    request_message.forward_only = message.forward_only
+    return request_message.SerializeToString()
 
 
 def make_datum(message: Any) -> tinker.Datum:

@@ -96,24 +96,24 @@ def embedded_server(version: str, flags: Sequence[str] = ()) -> Iterator[str]:
         yield match.group()
 
 
-def run_flow(walker: ClientRun, base_url: str | None = None, timeout_s: float = 60.0) -> list[dict[str, Any]]:
+def run_flow(client_run: ClientRun, base_url: str | None = None, timeout_s: float = 60.0) -> list[dict[str, Any]]:
     """Run the flow and return the record of every step; without a URL, against the embedded server."""
-    python = str(ensure_official_python(walker.version)) if walker.client == "tinker" else sys.executable
+    python = str(ensure_official_python(client_run.version)) if client_run.client == "tinker" else sys.executable
     with contextlib.ExitStack() as stack:
-        url = base_url or stack.enter_context(embedded_server(walker.version, walker.flags))
-        command = [python, "-m", "tests.rigs.official.flow", "--client", walker.client, "--base-url", url]
-        command += ["--settings", json.dumps(walker.settings)]
+        url = base_url or stack.enter_context(embedded_server(client_run.version, client_run.flags))
+        command = [python, "-m", "tests.rigs.official.flow", "--client", client_run.client, "--base-url", url]
+        command += ["--settings", json.dumps(client_run.settings)]
         completed = subprocess.run(
             [*command, "--timeout", str(timeout_s)], cwd=ROOT, capture_output=True, text=True, check=False
         )
     records: list[dict[str, Any]] = [json.loads(line) for line in completed.stdout.splitlines()]
     if not records:
         reason = f"exit code {completed.returncode}, no step was run\n{completed.stderr[-3000:]}"
-        raise RuntimeError(f"flow with {walker.title}: {reason}")
+        raise RuntimeError(f"flow with {client_run.title}: {reason}")
     return records
 
 
-def render_section(walks: dict[ClientRun, list[dict[str, Any]]]) -> str:
+def render_section(records_by_run: dict[ClientRun, list[dict[str, Any]]]) -> str:
     """Return the section of the report on the embedded server."""
     lines = [
         "## The embedded server",
@@ -123,11 +123,11 @@ def render_section(walks: dict[ClientRun, list[dict[str, Any]]]) -> str:
         "some for newer versions. Skipped: steps that the client, or the served wire, does not have.",
         "",
     ]
-    for walker, records in walks.items():
+    for client_run, records in records_by_run.items():
         skipped = [record["step"] for record in records if record["outcome"] == "skipped"]
         failed = [f"{record['step']} ({record['detail']})" for record in records if not record["ok"]]
         count = len(records) - len(skipped)
-        line = f"- {walker.title}: {count - len(failed)} of {count} steps work"
+        line = f"- {client_run.title}: {count - len(failed)} of {count} steps work"
         line += f"; not: {', '.join(failed)}" if failed else ""
         line += f"; skipped: {', '.join(skipped)}" if skipped else ""
         lines.append(f"{line}.")
@@ -143,19 +143,19 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
     options = parser.parse_args()
     chosen = [
-        walker
-        for walker in CLIENT_RUNS
-        if options.only in (None, walker.version) and options.client in (None, walker.client)
+        client_run
+        for client_run in CLIENT_RUNS
+        if options.only in (None, client_run.version) and options.client in (None, client_run.client)
     ]
-    walks = {walker: run_flow(walker, options.base_url, options.timeout) for walker in chosen}
-    for walker, records in walks.items():
+    records_by_run = {client_run: run_flow(client_run, options.base_url, options.timeout) for client_run in chosen}
+    for client_run, records in records_by_run.items():
         for record in records:
-            name = f"{walker.client} {walker.version}{'+' if walker.flags else ''}"
+            name = f"{client_run.client} {client_run.version}{'+' if client_run.flags else ''}"
             sys.stdout.write(f"{name:20}{record['outcome']:8}{record['step']}: {record['detail']}\n")
     if len(chosen) == len(CLIENT_RUNS) and not options.base_url:
-        write_section(DOCS / "compatibility.md", "embedded", render_section(walks), title="Compatibility")
-    sys.stdout.write(render_section(walks) + "\n")
-    return int(any(not record["ok"] for records in walks.values() for record in records))
+        write_section(DOCS / "compatibility.md", "embedded", render_section(records_by_run), title="Compatibility")
+    sys.stdout.write(render_section(records_by_run) + "\n")
+    return int(any(not record["ok"] for records in records_by_run.values() for record in records))
 
 
 if __name__ == "__main__":

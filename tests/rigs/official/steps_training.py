@@ -20,39 +20,39 @@ from tests.rigs.official.flow_state import (
 )
 
 
-def get_server_capabilities(walk: Flow) -> str:
-    names = [model.model_name for model in walk.service.get_server_capabilities().supported_models]
+def get_server_capabilities(flow: Flow) -> str:
+    names = [model.model_name for model in flow.service.get_server_capabilities().supported_models]
     expect(bool(names), "no supported model")
-    walk.base_model = walk.base_model or names[0]
-    expect(walk.base_model in names, f"{walk.base_model} is not among {names}")
-    return f"{len(names)} models, {walk.base_model} among them"
+    flow.base_model = flow.base_model or names[0]
+    expect(flow.base_model in names, f"{flow.base_model} is not among {names}")
+    return f"{len(names)} models, {flow.base_model} among them"
 
 
-def create_lora_training_client(walk: Flow) -> str:
-    training = walk.service.create_lora_training_client(walk.base_model, rank=RANK, seed=SEED)
-    walk.keep(training=training)
+def create_lora_training_client(flow: Flow) -> str:
+    training = flow.service.create_lora_training_client(flow.base_model, rank=RANK, seed=SEED)
+    flow.keep(training=training)
     return type(training).__name__
 
 
-def get_info(walk: Flow) -> str:
-    info = walk["training"].get_info()
+def get_info(flow: Flow) -> str:
+    info = flow["training"].get_info()
     expect(bool(info.model_id), "no model_id")
-    walk.keep(model_id=info.model_id)
+    flow.keep(model_id=info.model_id)
     expect(info.lora_rank in (None, RANK), f"lora_rank {info.lora_rank}, expected {RANK}")
     return f"is_lora {info.is_lora}, lora_rank {info.lora_rank}, model_name {info.model_data.model_name}"
 
 
-def forward(walk: Flow) -> str:
-    output = walk.wait(walk["training"].forward(walk.supervised(), "cross_entropy"))
+def forward(flow: Flow) -> str:
+    output = flow.wait(flow["training"].forward(flow.supervised(), "cross_entropy"))
     arrays = logprobs_of(output, [len(line) - 1 for line in LINES])
-    walk.keep(first_loss=-float(np.mean(np.concatenate(arrays))), logprobs=arrays)
-    return f"loss {walk['first_loss']:.4f}, metrics {sorted(output.metrics)}"
+    flow.keep(first_loss=-float(np.mean(np.concatenate(arrays))), logprobs=arrays)
+    return f"loss {flow['first_loss']:.4f}, metrics {sorted(output.metrics)}"
 
 
-def forward_backward(walk: Flow) -> str:
-    output = walk.wait(walk["training"].forward_backward(walk.supervised(), "cross_entropy"))
+def forward_backward(flow: Flow) -> str:
+    output = flow.wait(flow["training"].forward_backward(flow.supervised(), "cross_entropy"))
     arrays = logprobs_of(output, [len(line) - 1 for line in LINES])
-    difference = max(float(np.abs(a - b).max()) for a, b in zip(arrays, walk["logprobs"], strict=True))
+    difference = max(float(np.abs(a - b).max()) for a, b in zip(arrays, flow["logprobs"], strict=True))
     expect(difference < 1e-4, f"logprobs differ from those of forward by {difference}")
     if "loss:sum" in output.metrics:
         total = -float(sum(array.sum() for array in arrays))
@@ -60,186 +60,186 @@ def forward_backward(walk: Flow) -> str:
     return f"metrics {sorted(output.metrics)}"
 
 
-def optim_step(walk: Flow) -> str:
-    response = walk.wait(walk["training"].optim_step(walk.types.AdamParams(learning_rate=5e-3)))
-    loss = walk.loss(walk["training"])
-    expect(loss < walk["first_loss"], f"loss {loss} after a step, {walk['first_loss']} before")
-    return f"loss {walk['first_loss']:.4f} -> {loss:.4f}, metrics {sorted(response.metrics or {})}"
+def optim_step(flow: Flow) -> str:
+    response = flow.wait(flow["training"].optim_step(flow.types.AdamParams(learning_rate=5e-3)))
+    loss = flow.loss(flow["training"])
+    expect(loss < flow["first_loss"], f"loss {loss} after a step, {flow['first_loss']} before")
+    return f"loss {flow['first_loss']:.4f} -> {loss:.4f}, metrics {sorted(response.metrics or {})}"
 
 
-def loss_falls(walk: Flow) -> str:
+def loss_falls(flow: Flow) -> str:
     """Submit five steps at once, so that their order matters."""
-    loss_before = walk.loss(walk["training"])
-    walk.train(walk["training"], steps=5)
-    loss_after = walk.loss(walk["training"])
+    loss_before = flow.loss(flow["training"])
+    flow.train(flow["training"], steps=5)
+    loss_after = flow.loss(flow["training"])
     expect(loss_after < loss_before, f"loss {loss_after} after five steps, {loss_before} before")
     return f"loss {loss_before:.4f} -> {loss_after:.4f}"
 
 
-def chunked_prompt(walk: Flow) -> str:
+def chunked_prompt(flow: Flow) -> str:
     """Check that a model input of three chunks equals one chunk."""
     line = LINES[0]
-    single_chunk = walk.datum(line, weights=np.ones(len(line) - 1, dtype=np.float32))
-    chunks = [walk.types.EncodedTextChunk(tokens=line[a:b]) for a, b in ((0, 5), (5, 6), (6, len(line) - 1))]
-    three_chunks = walk.types.Datum(
-        model_input=walk.types.ModelInput(chunks=chunks), loss_fn_inputs=single_chunk.loss_fn_inputs
+    single_chunk = flow.datum(line, weights=np.ones(len(line) - 1, dtype=np.float32))
+    chunks = [flow.types.EncodedTextChunk(tokens=line[a:b]) for a, b in ((0, 5), (5, 6), (6, len(line) - 1))]
+    three_chunks = flow.types.Datum(
+        model_input=flow.types.ModelInput(chunks=chunks), loss_fn_inputs=single_chunk.loss_fn_inputs
     )
-    output = walk.wait(walk["training"].forward([single_chunk, three_chunks], "cross_entropy"))
+    output = flow.wait(flow["training"].forward([single_chunk, three_chunks], "cross_entropy"))
     single_logprobs, chunked_logprobs = logprobs_of(output, [len(line) - 1] * 2)
     difference = float(np.abs(single_logprobs - chunked_logprobs).max())
     expect(difference < 1e-4, f"logprobs of one chunk and of three differ by {difference}")
     return "same logprobs"
 
 
-def many_datums(walk: Flow) -> str:
+def many_datums(flow: Flow) -> str:
     """Send more datums than one request holds, of different lengths; outputs arrive in order."""
     lines = [LINES[0][: 3 + i % 20] for i in range(150)]
-    output = walk.wait(walk["training"].forward_backward(walk.supervised(lines), "cross_entropy"))
+    output = flow.wait(flow["training"].forward_backward(flow.supervised(lines), "cross_entropy"))
     arrays = logprobs_of(output, [len(line) - 1 for line in lines])
-    walk.wait(walk["training"].optim_step(walk.types.AdamParams(learning_rate=0.0)))
+    flow.wait(flow["training"].optim_step(flow.types.AdamParams(learning_rate=0.0)))
     return f"{len(arrays)} outputs in order"
 
 
-def _policy_loss(walk: Flow, loss_fn: str, config: dict[str, float] | None = None) -> str:
+def _policy_loss(flow: Flow, loss_fn: str, config: dict[str, float] | None = None) -> str:
     """Train on a loss of reinforcement learning on the policy itself: every ratio is 1."""
-    training = walk["training"]
+    training = flow["training"]
     lengths = [len(line) - 1 for line in LINES]
-    current_logprobs = logprobs_of(walk.wait(training.forward(walk.supervised(), "cross_entropy")), lengths)
+    current_logprobs = logprobs_of(flow.wait(training.forward(flow.supervised(), "cross_entropy")), lengths)
     advantages = [np.linspace(-1, 2, length, dtype=np.float32) for length in lengths]
     datums = [
-        walk.datum(line, logprobs=np.asarray(old_logprobs, dtype=np.float32), advantages=advantage)
+        flow.datum(line, logprobs=np.asarray(old_logprobs, dtype=np.float32), advantages=advantage)
         for line, old_logprobs, advantage in zip(LINES, current_logprobs, advantages, strict=True)
     ]
-    output = walk.wait(training.forward_backward(datums, loss_fn, config))
+    output = flow.wait(training.forward_backward(datums, loss_fn, config))
     logprobs_of(output, lengths)
-    walk.wait(training.optim_step(walk.types.AdamParams(learning_rate=1e-4)))
+    flow.wait(training.optim_step(flow.types.AdamParams(learning_rate=1e-4)))
     total = output.metrics.get("loss:sum")
     if total is not None and loss_fn in ("importance_sampling", "ppo"):
         near(total, -float(sum(a.sum() for a in advantages)), 0.1, f"metric loss:sum of {loss_fn}")
     return f"loss:sum {total}"
 
 
-def importance_sampling(walk: Flow) -> str:
-    return _policy_loss(walk, "importance_sampling")
+def importance_sampling(flow: Flow) -> str:
+    return _policy_loss(flow, "importance_sampling")
 
 
-def ppo(walk: Flow) -> str:
-    return _policy_loss(walk, "ppo", {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2})
+def ppo(flow: Flow) -> str:
+    return _policy_loss(flow, "ppo", {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2})
 
 
-def cispo(walk: Flow) -> str:
-    return _policy_loss(walk, "cispo")
+def cispo(flow: Flow) -> str:
+    return _policy_loss(flow, "cispo")
 
 
-def dro(walk: Flow) -> str:
-    return _policy_loss(walk, "dro", {"beta": 0.05})
+def dro(flow: Flow) -> str:
+    return _policy_loss(flow, "dro", {"beta": 0.05})
 
 
-def save_state(walk: Flow) -> str:
-    loss = walk.loss(walk["training"])
-    path = walk.wait(walk["training"].save_state("flow-state")).path
+def save_state(flow: Flow) -> str:
+    loss = flow.loss(flow["training"])
+    path = flow.wait(flow["training"].save_state("flow-state")).path
     expect(path.startswith("tinker://"), f"path {path}")
-    walk.keep(state_path=path, state_loss=loss)
+    flow.keep(state_path=path, state_loss=loss)
     return path
 
 
-def load_state(walk: Flow) -> str:
-    training = walk["training"]
-    path, loss = walk["state_path"], walk["state_loss"]
-    walk.train(training)
-    walk.keep(continued_loss=walk.loss(training))
-    walk.wait(training.load_state(path))
-    near(walk.loss(training), loss, 1e-4, "loss after loading")
-    return f"loss {walk['continued_loss']:.4f} -> {loss:.4f}"
+def load_state(flow: Flow) -> str:
+    training = flow["training"]
+    path, loss = flow["state_path"], flow["state_loss"]
+    flow.train(training)
+    flow.keep(continued_loss=flow.loss(training))
+    flow.wait(training.load_state(path))
+    near(flow.loss(training), loss, 1e-4, "loss after loading")
+    return f"loss {flow['continued_loss']:.4f} -> {loss:.4f}"
 
 
-def load_state_with_optimizer(walk: Flow) -> str:
-    training = walk["training"]
-    walk.wait(training.load_state_with_optimizer(walk["state_path"]))
-    near(walk.loss(training), walk["state_loss"], 1e-4, "loss after loading")
-    walk.train(training)
-    near(walk.loss(training), walk["continued_loss"], 1e-4, "loss one step on, had training never stopped")
+def load_state_with_optimizer(flow: Flow) -> str:
+    training = flow["training"]
+    flow.wait(training.load_state_with_optimizer(flow["state_path"]))
+    near(flow.loss(training), flow["state_loss"], 1e-4, "loss after loading")
+    flow.train(training)
+    near(flow.loss(training), flow["continued_loss"], 1e-4, "loss one step on, had training never stopped")
     return "a step after loading equals the step without"
 
 
-def training_client_from_state(walk: Flow) -> str:
-    training = walk.service.create_training_client_from_state(walk["state_path"])
-    near(walk.loss(training), walk["state_loss"], 1e-4, "loss of the new model")
+def training_client_from_state(flow: Flow) -> str:
+    training = flow.service.create_training_client_from_state(flow["state_path"])
+    near(flow.loss(training), flow["state_loss"], 1e-4, "loss of the new model")
     return "same loss"
 
 
-def training_client_from_state_with_optimizer(walk: Flow) -> str:
-    training = walk.service.create_training_client_from_state_with_optimizer(walk["state_path"])
-    walk.train(training)
-    near(walk.loss(training), walk["continued_loss"], 1e-4, "loss one step on")
+def training_client_from_state_with_optimizer(flow: Flow) -> str:
+    training = flow.service.create_training_client_from_state_with_optimizer(flow["state_path"])
+    flow.train(training)
+    near(flow.loss(training), flow["continued_loss"], 1e-4, "loss one step on")
     return "a step after loading equals the step without"
 
 
-def save_weights_for_sampler(walk: Flow) -> str:
-    training = walk["training"]
-    output = walk.wait(training.forward(walk.supervised(LINES[:1]), "cross_entropy"))
-    walk.keep(sampler_logprobs=logprobs_of(output, [len(LINES[0]) - 1])[0])
-    path = walk.wait(training.save_weights_for_sampler("flow-sampler")).path
+def save_weights_for_sampler(flow: Flow) -> str:
+    training = flow["training"]
+    output = flow.wait(training.forward(flow.supervised(LINES[:1]), "cross_entropy"))
+    flow.keep(sampler_logprobs=logprobs_of(output, [len(LINES[0]) - 1])[0])
+    path = flow.wait(training.save_weights_for_sampler("flow-sampler")).path
     expect(bool(path) and path.startswith("tinker://"), f"path {path}")
-    walk.keep(sampler_path=path)
+    flow.keep(sampler_path=path)
     return path
 
 
-def unknown_base_model_is_refused(walk: Flow) -> str:
+def unknown_base_model_is_refused(flow: Flow) -> str:
     """Expect an error at the first use, because some clients create the model in the background."""
 
     def use() -> str:
-        training = walk.service.create_lora_training_client("no/such-model", rank=RANK)
+        training = flow.service.create_lora_training_client("no/such-model", rank=RANK)
         return f"a model on {training.get_info().model_data.model_name}"
 
     return expect_refused("an unknown base model", use)
 
 
-def unknown_state_is_refused(walk: Flow) -> str:
+def unknown_state_is_refused(flow: Flow) -> str:
     path = "tinker://no-such-model/weights/no-such-state"
-    return expect_refused("an unknown path", lambda: walk.wait(walk["training"].load_state(path)))
+    return expect_refused("an unknown path", lambda: flow.wait(flow["training"].load_state(path)))
 
 
-def token_outside_vocabulary_is_refused(walk: Flow) -> str:
+def token_outside_vocabulary_is_refused(flow: Flow) -> str:
     """Expect an error of that request only."""
-    datum = walk.datum([70, 10_000_000, 71], weights=np.ones(2, dtype=np.float32))
+    datum = flow.datum([70, 10_000_000, 71], weights=np.ones(2, dtype=np.float32))
     error = expect_refused(
         "a token outside the vocabulary",
-        lambda: walk.wait(walk["training"].forward([datum], "cross_entropy")),
+        lambda: flow.wait(flow["training"].forward([datum], "cross_entropy")),
     )
-    walk.loss(walk["training"])
+    flow.loss(flow["training"])
     return error
 
 
-def forward_backward_custom(walk: Flow) -> str:
+def forward_backward_custom(flow: Flow) -> str:
     """Check that a custom loss in numpy trains like cross_entropy."""
-    training = walk["training"]
-    if "arrays" not in inspect.signature(walk.client.TrainingClient.forward_backward_custom).parameters:
+    training = flow["training"]
+    if "arrays" not in inspect.signature(flow.client.TrainingClient.forward_backward_custom).parameters:
         raise Skipped("the official SDK takes losses in torch only")
 
     def negative(datums: Any, logprobs: Any) -> Any:
         total = -float(sum(array.sum() for array in logprobs))
         return total, {"own:max": total}, [-np.ones_like(array) for array in logprobs]
 
-    loss_before = walk.loss(training)
-    output = walk.wait(training.forward_backward_custom(walk.supervised(), negative, arrays="numpy"))
+    loss_before = flow.loss(training)
+    output = flow.wait(training.forward_backward_custom(flow.supervised(), negative, arrays="numpy"))
     mean_loss = output.metrics["loss:sum"] / sum(len(line) - 1 for line in LINES)
     near(mean_loss, loss_before, 1e-3, "loss of one's own")
     near(output.metrics["own:max"], output.metrics["loss:sum"], 1e-3, "metric of one's own")
-    walk.wait(training.optim_step(walk.types.AdamParams(learning_rate=5e-3)))
-    loss_after = walk.loss(training)
+    flow.wait(training.optim_step(flow.types.AdamParams(learning_rate=5e-3)))
+    loss_after = flow.loss(training)
     expect(loss_after < loss_before, f"loss {loss_after} after a step, {loss_before} before")
     return f"loss {loss_before:.4f} -> {loss_after:.4f}"
 
 
-def unload_model(walk: Flow) -> str:
+def unload_model(flow: Flow) -> str:
     """Check that an unloaded model cannot be trained."""
-    training = walk.service.create_lora_training_client(walk.base_model, rank=RANK, seed=SEED)
+    training = flow.service.create_lora_training_client(flow.base_model, rank=RANK, seed=SEED)
     if not hasattr(training, "unload_model"):
         raise Skipped("the official SDK has no method for it")
-    walk.loss(training)
-    walk.wait(training.unload_model())
-    return expect_refused("training of an unloaded model", lambda: walk.loss(training))
+    flow.loss(training)
+    flow.wait(training.unload_model())
+    return expect_refused("training of an unloaded model", lambda: flow.loss(training))
 
 
 STEPS: list[Step] = [
@@ -269,13 +269,13 @@ STEPS: list[Step] = [
 ]
 
 
-def close(walk: Flow) -> str:
+def close(flow: Flow) -> str:
     """Close the client."""
-    if not hasattr(walk.service, "close"):
+    if not hasattr(flow.service, "close"):
         raise Skipped("SDK before 0.27.2 does not close")
-    closing = walk.service.close("success")
+    closing = flow.service.close("success")
     if hasattr(closing, "result"):
-        walk.wait(closing)
+        flow.wait(closing)
     return "closed"
 
 

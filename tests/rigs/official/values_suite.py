@@ -20,8 +20,8 @@ from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 from tinkerwire_generated.availability import NEWEST
 
-HERE = Path(__file__).parent
-AT_NEWEST = Instances(project(load(HERE.parents[2] / "schema"), NEWEST))
+FOLDER = Path(__file__).parent
+AT_NEWEST = Instances(project(load(FOLDER.parents[2] / "schema"), NEWEST))
 REQUIRED_TAGS = {
     *("SessionStartEvent", "SessionEndEvent", "UnhandledExceptionEvent", "TelemetryBatch", "TelemetrySendRequest"),
     *("HealthResponse", "TelemetryResponse", "OptimStepRequest"),
@@ -58,9 +58,9 @@ def values_of(name: str) -> list[Any]:
 def official_dumps() -> dict[str, list[tuple[Any, Any]]]:
     """Return by type each value that the official type accepts, with its dumps."""
     values = {name: values_of(name) for name, schema in AT_NEWEST.schemas.items() if "properties" in schema}
-    python = ensure_venv("official-0.38.0", HERE / "requirements-0.38.0.txt")
+    python = ensure_venv("official-0.38.0", FOLDER / "requirements-0.38.0.txt")
     run = subprocess.run(
-        [str(python), "-I", str(HERE / "values_worker.py")],
+        [str(python), "-I", str(FOLDER / "values_worker.py")],
         input=json.dumps(values),
         capture_output=True,
         text=True,

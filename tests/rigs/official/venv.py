@@ -47,8 +47,8 @@ def ensure_official_python(version: str = OFFICIAL_VERSION) -> Path:
 
 
 def _find_uv() -> str | None:
-    beside = Path(sys.executable).with_name("uv")
-    return str(beside) if beside.exists() else shutil.which("uv")
+    neighbour = Path(sys.executable).with_name("uv")
+    return str(neighbour) if neighbour.exists() else shutil.which("uv")
 
 
 def _run(command: list[str]) -> None:

@@ -126,8 +126,8 @@ def _probe_training(p: Probe, model: str) -> None:
     _train(p, "forward_backward, sparse weights", make_forward_backward(model, SPARSE) | {"seq_id": 13})
     unknown = make_forward_backward(model, DATUM, loss_fn="dro", config={"beta": 0.05}) | {"seq_id": 13}
     _train(p, "forward_backward, loss dro", unknown)
-    strange = make_forward_backward(model, DATUM, loss_fn="cross_entropy", config={"strange": 1.0}) | {"seq_id": 13}
-    _train(p, "forward_backward, a strange key in loss_fn_config", strange)
+    unknown_key = make_forward_backward(model, DATUM, loss_fn="cross_entropy", config={"strange": 1.0}) | {"seq_id": 13}
+    _train(p, "forward_backward, a strange key in loss_fn_config", unknown_key)
     _train(p, "forward_backward of an unknown model", make_forward_backward("no-such", DATUM) | {"seq_id": 13})
     _train(p, "forward_backward, no datums", make_forward_backward(model) | {"seq_id": 14})
 
@@ -191,11 +191,11 @@ def _probe_loading(p: Probe, session: str, model: str) -> None:
     p.record_result("load_weights without optimizer", "load_weights", load | {"optimizer": False})
     p.record("load_weights, a path of another form", "POST", "load_weights", load | {"path": "one"})
     create = {"session_id": session, "model_seq_id": 7, "base_model": BASE_MODEL, "lora_config": LORA}
-    fresh = p.send("POST", "create_model", create).body
-    first = load | {"model_id": fresh["model_id"], "seq_id": 1, "type": "load_weights", "weights_access_token": None}
+    created = p.send("POST", "create_model", create).body
+    first = load | {"model_id": created["model_id"], "seq_id": 1, "type": "load_weights", "weights_access_token": None}
     p.record("load_weights, a path that is not there", "POST", "load_weights", first | {"path": "tinker://a/weights/b"})
     p.record_result("load_weights as a model's first operation", "load_weights", first)
-    p.record("unload of that model", "POST", "unload_model", {"model_id": fresh["model_id"]})
+    p.record("unload of that model", "POST", "unload_model", {"model_id": created["model_id"]})
     by_load = {"session_id": session, "model_seq_id": 8, "path": load["path"], "optimizer": True}
     p.record("load_weights with session_id in place of model_id", "POST", "load_weights", by_load)
 
@@ -250,8 +250,8 @@ def _probe_samples_beyond(p: Probe, body: Json) -> None:
     p.record_result("asample, temperature null", "asample", body | {"seq_id": 3, "sampling_params": null_temperature})
     stop_text = {"max_tokens": 2, "stop": "stop"}
     p.record_result("asample, stop is one text", "asample", body | {"seq_id": 3, "sampling_params": stop_text})
-    large = {"max_tokens": 2, "seed": 2**40}
-    p.record_result("asample, a seed beyond 32 bits", "asample", body | {"seq_id": 3, "sampling_params": large})
+    large_seed = {"max_tokens": 2, "seed": 2**40}
+    p.record_result("asample, a seed beyond 32 bits", "asample", body | {"seq_id": 3, "sampling_params": large_seed})
     empty: Json = {"prompt": {"chunks": [{"tokens": []}]}}
     p.record_result("asample, empty prompt", "asample", body | {"seq_id": 4} | empty)
     image = {"type": "image", "data": "AA==", "format": "png", "height": 1, "width": 1, "tokens": 1}

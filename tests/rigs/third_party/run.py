@@ -73,9 +73,9 @@ def _remove_ids(text: str) -> str:
     return text if len(text) <= MAX_RESPONSE_CHARACTERS else text[:MAX_RESPONSE_CHARACTERS] + "..."
 
 
-def render_table(peer: ThirdPartyServer, walks: dict[str, Steps]) -> str:
+def render_table(peer: ThirdPartyServer, steps_by_client: dict[str, Steps]) -> str:
     """Return the Markdown section: one line per step, one column per client, and the server's response."""
-    clients = [client for client in CLIENTS if client in walks]
+    clients = [client for client in CLIENTS if client in steps_by_client]
     titles = {OFFICIAL_CLIENT: f"official SDK {peer.official}", OUR_CLIENT: "tinkerwire"}
     lines = [
         f"## {peer.title}",
@@ -88,11 +88,11 @@ def render_table(peer: ThirdPartyServer, walks: dict[str, Steps]) -> str:
         f"| step | {' | '.join(titles[client] for client in clients)} | finding |",
         f"|---|{'---|' * len(clients)}---|",
     ]
-    for steps in zip(*(walks[client] for client in clients), strict=True):
+    for steps in zip(*(steps_by_client[client] for client in clients), strict=True):
         outcomes = " | ".join(step["outcome"] for step in steps)
         lines.append(f"| {steps[0]['step']} | {outcomes} | {_render_finding(list(steps))} |")
-    counts = [f"{_count_working(walks[client])} with {titles[client]}" for client in clients]
-    lines += ["", f"Of {len(walks[clients[0]])} steps there work: {', '.join(counts)}."]
+    counts = [f"{_count_working(steps_by_client[client])} with {titles[client]}" for client in clients]
+    lines += ["", f"Of {len(steps_by_client[clients[0]])} steps there work: {', '.join(counts)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -109,27 +109,27 @@ def _render_finding(steps: Steps) -> str:
     return "<br>".join(f"`{line.replace('|', '/').replace('`', chr(39))}`" for line in refusals[:3])
 
 
-def find_losses(walks: dict[str, Steps]) -> list[str]:
+def find_losses(steps_by_client: dict[str, Steps]) -> list[str]:
     """Return one line for every step where tinkerwire falls behind the official client."""
     return [
         f"{our_step['step']}: {our_step['outcome']}: {our_step['detail']}"
-        for official_step, our_step in zip(walks[OFFICIAL_CLIENT], walks[OUR_CLIENT], strict=True)
+        for official_step, our_step in zip(steps_by_client[OFFICIAL_CLIENT], steps_by_client[OUR_CLIENT], strict=True)
         if official_step["outcome"] == "works" and not our_step["ok"]
     ]
 
 
 def measure(peer: ThirdPartyServer, clients: list[str], timeout_s: float) -> int:
     """Run the flow, report for one server, and return the number of steps where tinkerwire is behind."""
-    walks = {client: run_flow(peer, client, timeout_s) for client in clients}
-    text = render_table(peer, walks)
-    if len(walks) < len(CLIENTS):
+    steps_by_client = {client: run_flow(peer, client, timeout_s) for client in clients}
+    text = render_table(peer, steps_by_client)
+    if len(steps_by_client) < len(CLIENTS):
         sys.stdout.write(text)
         return 0
     write_section(DOCS / "compatibility.md", peer.title, text, title="Compatibility")
-    behind = find_losses(walks)
-    sys.stdout.write("".join(f"FAILED {peer.title}: {line}\n" for line in behind))
-    sys.stdout.write(f"{peer.title}: {_count_working(walks[OUR_CLIENT])} passed, {len(behind)} failed\n")
-    return len(behind)
+    failures = find_losses(steps_by_client)
+    sys.stdout.write("".join(f"FAILED {peer.title}: {line}\n" for line in failures))
+    sys.stdout.write(f"{peer.title}: {_count_working(steps_by_client[OUR_CLIENT])} passed, {len(failures)} failed\n")
+    return len(failures)
 
 
 def main() -> int:
@@ -140,8 +140,8 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
     options = parser.parse_args()
     peers = [SERVERS[options.peer]] if options.peer else list(SERVERS.values())
-    behind = [measure(peer, options.clients, options.timeout) for peer in peers]
-    return int(any(behind))
+    failures = [measure(peer, options.clients, options.timeout) for peer in peers]
+    return int(any(failures))
 
 
 if __name__ == "__main__":

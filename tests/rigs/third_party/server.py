@@ -17,7 +17,7 @@ from tests.rigs.official.venv import ROOT, ensure_venv
 
 BASE_MODEL = "tiny-qwen3"  # relative to the server's working folder
 BUILD = ROOT / "build" / "peers"
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 BACKEND = '{"max_lora_adapters": 16, "max_lora_rank": 8, "train_micro_batch_size": 8, "sample_max_num_sequences": 8}'
 
 
@@ -55,11 +55,11 @@ class ThirdPartyServer:
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
         """Run the server until its engine is ready and yield its base URL."""
-        lock = HERE / f"requirements-{self.name}-{self.version}.txt"
+        lock = FOLDER / f"requirements-{self.name}-{self.version}.txt"
         python = ensure_venv(self.name, lock, installer="pip", pip_options=self.pip_options)
         self.prepare(python)
         uv = python.with_name("uv")
-        shutil.copyfile(HERE / "uv_stand_in.sh", uv)
+        shutil.copyfile(FOLDER / "uv_stand_in.sh", uv)
         uv.chmod(0o755)
         model = _ensure_tiny_model(python, BUILD / self.name / BASE_MODEL)
         with tempfile.TemporaryDirectory(prefix="tinkerwire-peer-") as name:
@@ -92,7 +92,7 @@ class ThirdPartyServer:
 def _ensure_tiny_model(python: Path, folder: Path) -> Path:
     """Return the folder of the tiny model; the server's own libraries create it the first time."""
     if not (folder / "config.json").exists():
-        subprocess.run([str(python), str(HERE / "tiny_model.py"), str(folder)], check=True, capture_output=True)
+        subprocess.run([str(python), str(FOLDER / "tiny_model.py"), str(folder)], check=True, capture_output=True)
     return folder
 
 

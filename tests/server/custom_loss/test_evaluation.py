@@ -102,7 +102,7 @@ def test_failing_graph_is_a_user_error_with_step_and_datum(steps: list[dict[str,
 
 
 SUM = node("call_method", "a", "sum", ref("logprobs"))
-HUGE = 10**11
+HUGE_SIZE = 10**11
 COLUMN = node("call_function", "column", "torch.ones", 10**6, 1)
 ROW = node("call_function", "row", "torch.ones", 1, 10**6)
 
@@ -110,23 +110,23 @@ ROW = node("call_function", "row", "torch.ones", 1, 10**6)
 @pytest.mark.parametrize(
     "steps",
     [
-        [node("call_function", "a", "torch.zeros", HUGE)],
-        [node("call_function", "a", "torch.full", [HUGE], 1.0, device={"device": "cpu"})],
-        [node("call_function", "a", "torch.arange", HUGE)],
-        [node("call_method", "a", "new_ones", ref("logprobs"), HUGE)],
-        [node("call_method", "a", "repeat", ref("logprobs"), HUGE)],
-        [node("call_function", "a", "torch.nn.functional.pad", ref("logprobs"), {"tuple": [HUGE, 0]})],
-        [node("call_function", "a", "torch.repeat_interleave", ref("logprobs"), HUGE)],
+        [node("call_function", "a", "torch.zeros", HUGE_SIZE)],
+        [node("call_function", "a", "torch.full", [HUGE_SIZE], 1.0, device={"device": "cpu"})],
+        [node("call_function", "a", "torch.arange", HUGE_SIZE)],
+        [node("call_method", "a", "new_ones", ref("logprobs"), HUGE_SIZE)],
+        [node("call_method", "a", "repeat", ref("logprobs"), HUGE_SIZE)],
+        [node("call_function", "a", "torch.nn.functional.pad", ref("logprobs"), {"tuple": [HUGE_SIZE, 0]})],
+        [node("call_function", "a", "torch.repeat_interleave", ref("logprobs"), HUGE_SIZE)],
         [
-            node("call_function", "n", "torch.full", [2], HUGE, dtype={"dtype": "int64"}),
+            node("call_function", "n", "torch.full", [2], HUGE_SIZE, dtype={"dtype": "int64"}),
             node("call_function", "a", "torch.repeat_interleave", ref("logprobs"), ref("n")),
         ],
         [
-            node("call_function", "n", "torch.full", [1], HUGE, dtype={"dtype": "int64"}),
+            node("call_function", "n", "torch.full", [1], HUGE_SIZE, dtype={"dtype": "int64"}),
             node("call_function", "a", "torch._C._nn.one_hot", ref("n")),
         ],
         [
-            node("call_method", "e", "expand", ref("logprobs"), HUGE, 2),
+            node("call_method", "e", "expand", ref("logprobs"), HUGE_SIZE, 2),
             node("call_function", "a", "operator.mul", ref("e"), 2.0),
         ],
         [
@@ -140,7 +140,7 @@ ROW = node("call_function", "row", "torch.ones", 1, 10**6)
             *(node("call_method", f"z{n + 1}", "exp", ref(f"z{n}")) for n in range(30)),
         ],
         [
-            node("call_method", "e", "expand", ref("logprobs"), HUGE, 2),
+            node("call_method", "e", "expand", ref("logprobs"), HUGE_SIZE, 2),
             node("call_method", "a", "sum", ref("e")),
         ],
         [COLUMN, ROW, node("call_function", "a", "torch.nn.functional.soft_margin_loss", ref("column"), ref("row"))],

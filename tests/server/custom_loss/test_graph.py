@@ -49,9 +49,9 @@ def replace_value(path: str, value: Any) -> dict[str, Any]:
     return changed_body
 
 
-DEEP: Any = ref("logprobs")
+NESTED_REFERENCE: Any = ref("logprobs")
 for _ in range(20):
-    DEEP = [DEEP]
+    NESTED_REFERENCE = [NESTED_REFERENCE]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ for _ in range(20):
             replace_value("graph.nodes.1.kwargs", {"device": {"device": "cuda"}}),
             "device must be one of cpu, got 'cuda'",
         ),
-        (replace_value("graph.nodes.1.args", [DEEP]), "nested at most 16 levels"),
+        (replace_value("graph.nodes.1.args", [NESTED_REFERENCE]), "nested at most 16 levels"),
         (replace_value("graph.nodes.2.args", [ref("sum_1")]), "a pair of the loss and a dict"),
         (replace_value("graph.nodes.2.args", [{"tuple": [1.0, {"dict": {}}]}]), "loss and metrics must be nodes"),
         (
@@ -144,7 +144,7 @@ def test_losses_are_numbered_by_session(call: Caller, batch: BatchFactory, monke
     assert call.post("create_custom_loss", {**request_body, "name": "other"}).status == 409
     assert call.post("create_custom_loss", {**request_body, "custom_loss_seq_id": -1}).status == 422
     assert call.post("create_custom_loss", {**request_body, "session_id": "none"}).status == 404
-    stranger = call.create_model()
+    other_model = call.create_model()
     for config, status in (
         ({"loss_id": loss_id}, 404),
         ({"loss_id": "none"}, 404),
@@ -153,7 +153,7 @@ def test_losses_are_numbered_by_session(call: Caller, batch: BatchFactory, monke
         ({"loss_id": loss_id, "beta": 1.0}, 422),
     ):
         batch_input = Converter().structure({**batch(loss_fn="custom"), "loss_fn_config": config}, ForwardBackwardInput)
-        request = ForwardBackwardRequest(forward_backward_input=batch_input, model_id=stranger)
+        request = ForwardBackwardRequest(forward_backward_input=batch_input, model_id=other_model)
         content = encode_request(request, NEWEST)
         reply = call.post("forward_backward", content, headers={"content-type": PROTOBUF})
         assert reply.status == status, reply
@@ -215,14 +215,14 @@ def train_on_custom_loss(version: str, *flags: str) -> tuple[tw.LossHandle, list
 @needs_torch
 def test_server_and_client_evaluation_agree() -> None:
     """Metrics and weights after a step are equal, and the model trains."""
-    handle, here = train_on_custom_loss(NEWEST, "--flag", "custom_loss_server_side=true")
+    handle, server_steps = train_on_custom_loss(NEWEST, "--flag", "custom_loss_server_side=true")
     assert handle.loss_id is not None
     for version in (NEWEST, "0.16.1"):
-        handle, there = train_on_custom_loss(version)
+        handle, client_steps = train_on_custom_loss(version)
         assert handle.loss_id is None
-        for server_metrics, client_metrics in zip(here, there, strict=True):
+        for server_metrics, client_metrics in zip(server_steps, client_steps, strict=True):
             assert server_metrics == pytest.approx({key: client_metrics[key] for key in server_metrics}, rel=1e-4)
-    losses = [step["loss:sum"] for step in here[:-1]]
+    losses = [step["loss:sum"] for step in server_steps[:-1]]
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < losses[0] - 1
 
@@ -237,9 +237,9 @@ def test_forward_returns_the_loss_without_gradients() -> None:
         handle = client.create_custom_loss(ratio, RANKS).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0)
         config = {"loss_id": str(handle.loss_id)}
-        looked = training.forward(examples(), "custom", config).result(TEST_TIMEOUT_S)
+        evaluated = training.forward(examples(), "custom", config).result(TEST_TIMEOUT_S)
         trained = training.forward_backward_custom(examples(), handle).result(TEST_TIMEOUT_S)
-        assert looked.metrics == trained.metrics
-        assert looked.loss_fn_outputs[0].keys() == {"logprobs"}
+        assert evaluated.metrics == trained.metrics
+        assert evaluated.loss_fn_outputs[0].keys() == {"logprobs"}
         with pytest.raises(tw.RequestFailedError, match="datum 0: 'advantages' is missing; loss ratio requires it"):
             training.forward_backward(keep_targets(examples()), "custom", config).result(TEST_TIMEOUT_S)

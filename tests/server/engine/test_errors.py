@@ -80,11 +80,11 @@ def test_empty_batch_is_an_error(make_model):
 def test_any_numeric_dtype_is_accepted(dtype, make_model):
     """Inputs of other numeric dtypes give the result of the usual ones."""
     tokens = np.array([1, 0, 1])
-    usual = Example(tokens, {"target_tokens": tokens, "weights": tokens.astype(float)})
+    example = Example(tokens, {"target_tokens": tokens, "weights": tokens.astype(float)})
     kind = np.uint8 if dtype is np.bool_ else dtype
     converted = Example(tokens.astype(kind), {"target_tokens": tokens.astype(kind), "weights": tokens.astype(dtype)})
     model = make_model()
-    expected = model.forward([usual], "cross_entropy").metrics
+    expected = model.forward([example], "cross_entropy").metrics
     assert model.forward([converted], "cross_entropy").metrics == expected
 
 

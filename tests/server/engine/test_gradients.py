@@ -80,25 +80,25 @@ def test_new_adapter_has_exact_gradients(loss_fn, make_model, make_examples):
 @pytest.mark.parametrize("loss_fn", LOSSES)
 def test_batch_equals_the_sum_of_its_examples(loss_fn, make_model, make_examples):
     """Loss, logprobs and gradients of a batch equal those of its examples, computed singly."""
-    together, apart = make_model(), make_model()
+    batched, separate = make_model(), make_model()
     examples = make_examples(loss_fn, lengths=(4, 11, 1, 7, 7))
-    batch_result = together.forward_backward(examples, loss_fn)
-    singles = [apart.forward_backward([example], loss_fn) for example in examples]
+    batch_result = batched.forward_backward(examples, loss_fn)
+    singles = [separate.forward_backward([example], loss_fn) for example in examples]
     assert batch_result.metrics["loss:sum"] == pytest.approx(sum(single.metrics["loss:sum"] for single in singles))
     for output, single in zip(batch_result.outputs, singles, strict=True):
         np.testing.assert_allclose(output["logprobs"], single.outputs[0]["logprobs"], rtol=1e-6)
-    for name, value in together.grads.items():
-        np.testing.assert_allclose(value, apart.grads[name], rtol=1e-9, atol=1e-12)
+    for name, value in batched.grads.items():
+        np.testing.assert_allclose(value, separate.grads[name], rtol=1e-9, atol=1e-12)
 
 
 def test_gradients_accumulate_until_optim_step(make_model, make_examples):
     """Two calls of one batch accumulate twice its gradient, and optim_step clears it."""
     model, examples = make_model(), make_examples("cross_entropy")
     model.forward_backward(examples, "cross_entropy")
-    once = {name: value.copy() for name, value in model.grads.items()}
+    single_grads = {name: value.copy() for name, value in model.grads.items()}
     model.forward_backward(examples, "cross_entropy")
     for name, value in model.grads.items():
-        np.testing.assert_allclose(value, 2 * once[name])
+        np.testing.assert_allclose(value, 2 * single_grads[name])
     model.optim_step(1e-3)
     assert not model.grads
 
@@ -106,10 +106,10 @@ def test_gradients_accumulate_until_optim_step(make_model, make_examples):
 def test_padding_does_not_change_results(make_model, make_examples):
     """A short example has the same result alone and beside a long one that pads it, up to rounding."""
     model = make_model()
-    short, long = make_examples("cross_entropy", lengths=(18, 20))
-    alone = model.forward([short], "cross_entropy").outputs[0]["logprobs"]
-    beside = model.forward([short, long], "cross_entropy").outputs[0]["logprobs"]
-    np.testing.assert_allclose(beside, alone, rtol=1e-6)
+    short_example, long_example = make_examples("cross_entropy", lengths=(18, 20))
+    alone_logprobs = model.forward([short_example], "cross_entropy").outputs[0]["logprobs"]
+    batched_logprobs = model.forward([short_example, long_example], "cross_entropy").outputs[0]["logprobs"]
+    np.testing.assert_allclose(batched_logprobs, alone_logprobs, rtol=1e-6)
 
 
 def test_later_tokens_do_not_change_earlier_logprobs(make_model, make_examples):
@@ -134,10 +134,10 @@ def test_forward_accumulates_no_gradient(make_model, make_examples):
 def test_chunk_size_does_not_change_the_gradient(make_model, make_examples, monkeypatch):
     """A batch that is cut into many chunks has the gradient of the same batch in one chunk."""
     examples = make_examples("cross_entropy", lengths=range(1, 30))
-    small, large = make_model(), make_model()
+    small_chunks, large_chunks = make_model(), make_model()
     monkeypatch.setattr("tinkerwire._server.engine.batch.PIECE_TOKENS", 16)
-    small.forward_backward(examples, "cross_entropy")
+    small_chunks.forward_backward(examples, "cross_entropy")
     monkeypatch.setattr("tinkerwire._server.engine.batch.PIECE_TOKENS", 10_000)
-    large.forward_backward(examples, "cross_entropy")
-    for name, value in small.grads.items():
-        np.testing.assert_allclose(value, large.grads[name], rtol=1e-9, atol=1e-12)
+    large_chunks.forward_backward(examples, "cross_entropy")
+    for name, value in small_chunks.grads.items():
+        np.testing.assert_allclose(value, large_chunks.grads[name], rtol=1e-9, atol=1e-12)

@@ -11,18 +11,18 @@ from tinkerwire._server.engine import LOSSES, Example, LoraModel, LoraSettings, 
 def _expected(loss_fn: str, p: np.ndarray, inputs: dict[str, np.ndarray], low: float, high: float) -> float:
     """Compute the documented sums, position by position."""
     total = 0.0
-    for t, own in enumerate(p):
+    for t, logprob in enumerate(p):
         if loss_fn == "cross_entropy":
-            total -= own * inputs["weights"][t]
+            total -= logprob * inputs["weights"][t]
             continue
         q, advantage = inputs["logprobs"][t], inputs["advantages"][t]
-        ratio = np.exp(own - q)
+        ratio = np.exp(logprob - q)
         clipped = min(max(ratio, low), high)
         total -= {
             "importance_sampling": ratio * advantage,
             "ppo": min(ratio * advantage, clipped * advantage),
-            "cispo": clipped * own * advantage,
-            "dro": own * advantage - 0.5 * 0.05 * (own - q) ** 2,
+            "cispo": clipped * logprob * advantage,
+            "dro": logprob * advantage - 0.5 * 0.05 * (logprob - q) ** 2,
         }[loss_fn]
     return total
 
@@ -38,8 +38,8 @@ def test_loss_equals_the_documented_sum(loss_fn, make_model, make_examples):
     rows = zip(examples, result.outputs, strict=True)
     expected = [_expected(loss_fn, output["logprobs"], example.inputs, 0.8, 1.2) for example, output in rows]
     assert result.metrics["loss:sum"] == pytest.approx(sum(expected), rel=1e-5)
-    own = [float(output["elementwise_loss"].sum()) for output in result.outputs]
-    assert own == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    losses = [float(output["elementwise_loss"].sum()) for output in result.outputs]
+    assert losses == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("loss_fn", ["ppo", "cispo"])
@@ -49,11 +49,11 @@ def test_thresholds_per_token_override_the_config(loss_fn, make_model, make_exam
     unclipped = {key: value for key, value in example.inputs.items() if not key.startswith("clip")}
     by_token = {**unclipped, "clip_low_threshold": np.full(40, 0.95), "clip_high_threshold": np.full(40, 1.05)}
     config = {"clip_low_threshold": 0.95, "clip_high_threshold": 1.05}
-    bare, full = Example(example.tokens, unclipped), Example(example.tokens, by_token)
-    expected = model.forward([full], loss_fn).metrics
-    assert model.forward([bare], loss_fn, config).metrics == expected
-    assert model.forward([full], loss_fn, {"clip_low_threshold": 0.0}).metrics == expected
-    assert model.forward([bare], loss_fn).metrics != expected
+    unclipped_example, clipped_example = Example(example.tokens, unclipped), Example(example.tokens, by_token)
+    expected = model.forward([clipped_example], loss_fn).metrics
+    assert model.forward([unclipped_example], loss_fn, config).metrics == expected
+    assert model.forward([clipped_example], loss_fn, {"clip_low_threshold": 0.0}).metrics == expected
+    assert model.forward([unclipped_example], loss_fn).metrics != expected
 
 
 def test_beta_scales_the_quadratic_term_of_dro(make_model, make_examples):
@@ -67,8 +67,8 @@ def test_beta_scales_the_quadratic_term_of_dro(make_model, make_examples):
 def test_weights_default_to_one(make_model, make_examples):
     """Without weights cross_entropy counts every token once."""
     model, (example,) = make_model(), make_examples("cross_entropy", lengths=(6,))
-    bare = Example(example.tokens, {"target_tokens": example.inputs["target_tokens"]})
-    result = model.forward([bare], "cross_entropy")
+    unweighted = Example(example.tokens, {"target_tokens": example.inputs["target_tokens"]})
+    result = model.forward([unweighted], "cross_entropy")
     assert result.metrics["loss:sum"] == pytest.approx(-result.outputs[0]["logprobs"].sum(), rel=1e-6)
     assert result.metrics["weights:sum"] == result.metrics["tokens:sum"] == 6
 

@@ -61,17 +61,17 @@ def test_results_keep_the_order_of_items_over_threads() -> None:
 
 def test_first_error_in_item_order_is_raised() -> None:
     """The error of the first failing item is raised, and no work starts after that."""
-    begun: list[int] = []
+    started_items: list[int] = []
 
     def work(item: int) -> int:
-        begun.append(item)
+        started_items.append(item)
         if item >= 3:
             raise ValueError(f"item {item}")
         return item
 
     with pytest.raises(ValueError, match="item 3"):
         list(run_all(work, range(10_000)))
-    assert len(begun) < 10
+    assert len(started_items) < 10
 
 
 def test_numpy_errstate_applies_on_every_thread() -> None:

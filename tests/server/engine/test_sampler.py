@@ -87,19 +87,21 @@ def test_missing_seed_is_random_and_any_int_is_a_seed(sampler):
 
 def test_sample_does_not_depend_on_other_samples(sampler):
     """Sample i of a seed is the same with more samples beside it, also when those stop early."""
-    few = sampler.sample(PROMPT, 2, 30, seed=5)
-    many = sampler.sample(PROMPT, 6, 30, seed=5)
-    assert [s.tokens for s in few.sequences] == [s.tokens for s in many.sequences[:2]]
-    stop = sorted({s.tokens[5] for s in many.sequences[2:]} - {t for s in few.sequences for t in s.tokens})
+    two_samples = sampler.sample(PROMPT, 2, 30, seed=5)
+    six_samples = sampler.sample(PROMPT, 6, 30, seed=5)
+    assert [s.tokens for s in two_samples.sequences] == [s.tokens for s in six_samples.sequences[:2]]
+    stop = sorted(
+        {s.tokens[5] for s in six_samples.sequences[2:]} - {t for s in two_samples.sequences for t in s.tokens}
+    )
     stopped = sampler.sample(PROMPT, 6, 30, seed=5, stop=stop)
     assert stop
-    assert [s.tokens for s in stopped.sequences[:2]] == [s.tokens for s in few.sequences]
+    assert [s.tokens for s in stopped.sequences[:2]] == [s.tokens for s in two_samples.sequences]
     assert any(s.stop_reason == "stop" for s in stopped.sequences[2:])
 
 
 def test_many_long_samples_are_decoded_in_groups(sampler, monkeypatch):
     """The total context size limits the memory, and the samples are the same."""
-    together = sampler.sample(PROMPT, 7, 30, seed=5)
+    ungrouped = sampler.sample(PROMPT, 7, 30, seed=5)
     widths = []
     select = KeyValueCache.select
 
@@ -111,11 +113,13 @@ def test_many_long_samples_are_decoded_in_groups(sampler, monkeypatch):
     config = base_model(NANO).config
     cached_values = 2 * config.n_layers * config.d_model * (len(PROMPT) + 30)
     monkeypatch.setattr(sampler_module, "MAX_CACHED", 3 * cached_values)
-    assert [s.tokens for s in sampler.sample(PROMPT, 7, 30, seed=5).sequences] == [s.tokens for s in together.sequences]
+    assert [s.tokens for s in sampler.sample(PROMPT, 7, 30, seed=5).sequences] == [
+        s.tokens for s in ungrouped.sequences
+    ]
     assert widths == [3, 3, 1]
     monkeypatch.setattr(sampler_module, "MAX_CACHED", 1)
     assert [s.tokens for s in sampler.sample(PROMPT, 2, 30, seed=5).sequences] == [
-        s.tokens for s in together.sequences[:2]
+        s.tokens for s in ungrouped.sequences[:2]
     ]
 
 

@@ -79,16 +79,16 @@ def test_new_adapter_does_not_change_logprobs(make_model, make_examples):
 def test_resumed_training_equals_uninterrupted_training(dtype, make_model, make_examples):
     """Loaded with the optimizer, the next steps give the same bits; without the optimizer, they do not."""
     examples = make_examples("cross_entropy", lengths=(30, 20, 7))
-    straight = make_model(dtype=dtype)
-    _train(straight, examples, range(3))
-    saved = straight.state_arrays()
-    _train(straight, examples, range(3, 6))
+    uninterrupted = make_model(dtype=dtype)
+    _train(uninterrupted, examples, range(3))
+    saved = uninterrupted.state_arrays()
+    _train(uninterrupted, examples, range(3, 6))
     for optimizer in (True, False):
         resumed = make_model(dtype=dtype, seed=99)
         resumed.load_arrays(saved, optimizer=optimizer)
         assert resumed.step == (3 if optimizer else 0)
         _train(resumed, examples, range(3, 6))
-        is_equal = all((resumed.params[name] == straight.params[name]).all() for name in straight.params)
+        is_equal = all((resumed.params[name] == uninterrupted.params[name]).all() for name in uninterrupted.params)
         assert is_equal is optimizer
 
 
@@ -193,8 +193,8 @@ def test_unknown_base_model_error_lists_the_valid_names():
 
 def test_base_weights_are_shared_and_read_only():
     """A base is created once, its float64 copy has the same numbers, and its arrays are read-only."""
-    base, twin = base_model(NANO), base_model(NANO, np.float64)
+    base, wider_base = base_model(NANO), base_model(NANO, np.float64)
     assert base_model(NANO) is base
     for name, value in base.weights.items():
-        np.testing.assert_array_equal(value, twin.weights[name])
+        np.testing.assert_array_equal(value, wider_base.weights[name])
         assert not value.flags.writeable

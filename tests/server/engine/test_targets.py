@@ -21,27 +21,27 @@ def _grads(model, *examples):
 
 def test_losses_and_gradients_of_two_targets_add_up(make_model):
     """This also holds where a token is a target twice; the logprobs form one column a target."""
-    combined, together = _grads(make_model(), TWO_TARGETS)
+    combined, combined_grads = _grads(make_model(), TWO_TARGETS)
     first, second = _grads(make_model(), FIRST)[0], _grads(make_model(), SECOND)[0]
     assert combined.outputs[0]["logprobs"].shape == (4, 2)
-    for column, alone in enumerate((first, second)):
+    for column, single in enumerate((first, second)):
         for key in ("logprobs", "elementwise_loss"):
-            np.testing.assert_allclose(combined.outputs[0][key][:, column], alone.outputs[0][key], rtol=1e-5)
+            np.testing.assert_allclose(combined.outputs[0][key][:, column], single.outputs[0][key], rtol=1e-5)
     assert combined.metrics["loss:sum"] == pytest.approx(first.metrics["loss:sum"] + second.metrics["loss:sum"])
     assert combined.metrics["tokens:sum"] == 4
-    apart = _grads(make_model(), FIRST, SECOND)[1]
-    for name, value in apart.items():
-        np.testing.assert_allclose(together[name], value, rtol=1e-7, atol=1e-12)
+    separate_grads = _grads(make_model(), FIRST, SECOND)[1]
+    for name, value in separate_grads.items():
+        np.testing.assert_allclose(combined_grads[name], value, rtol=1e-7, atol=1e-12)
 
 
 def test_batch_may_mix_target_shapes(make_model):
     """Examples with one, two or no target columns give the same results as alone, in their own shapes."""
     single = Example(TOKENS[:2], {"target_tokens": np.array([[6], [7]])})
     mixed = make_model().forward([FIRST, TWO_TARGETS, single], "cross_entropy").outputs
-    for output, example in zip(mixed, (FIRST, TWO_TARGETS, single), strict=True):
-        assert output["logprobs"].shape == example.inputs["target_tokens"].shape
-        (alone,) = make_model().forward([example], "cross_entropy").outputs
-        np.testing.assert_allclose(output["logprobs"], alone["logprobs"], rtol=1e-5)
+    for mixed_output, example in zip(mixed, (FIRST, TWO_TARGETS, single), strict=True):
+        assert mixed_output["logprobs"].shape == example.inputs["target_tokens"].shape
+        (output,) = make_model().forward([example], "cross_entropy").outputs
+        np.testing.assert_allclose(mixed_output["logprobs"], output["logprobs"], rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def _submit_sample(call: Caller, sampler_id: str, seq_id: int, tokens: list[int]
         "prompt": {"chunks": [{"tokens": tokens or [1]}]},
         "sampling_params": {"max_tokens": 1},
     }
-    promise = call.post("asample", body).body
-    assert len(set(promise["sample_sequence_ids"])) == 2
-    request_id: str = promise["request_id"]
+    future = call.post("asample", body).body
+    assert len(set(future["sample_sequence_ids"])) == 2
+    request_id: str = future["request_id"]
     return request_id
 
 
@@ -69,11 +69,11 @@ def _completed(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tup
 
 def test_each_sample_is_listed_once_when_it_ends(call: Caller, sampler_id: str) -> None:
     """A finished sample has the size of its result, a failed one does not."""
-    good = [_submit_sample(call, sampler_id, number) for number in range(3)]
-    bad = _submit_sample(call, sampler_id, 3, tokens=[10_000])
+    valid_ids = [_submit_sample(call, sampler_id, number) for number in range(3)]
+    invalid_id = _submit_sample(call, sampler_id, 3, tokens=[10_000])
     completions, cursor = _completed(call, sampler_id, 4)
     states = {completion["request_id"]: completion["state"] for completion in completions}
-    assert states == {**dict.fromkeys(good, "finished"), bad: "failed"}
+    assert states == {**dict.fromkeys(valid_ids, "finished"), invalid_id: "failed"}
     for completion in completions:
         if completion["state"] == "finished":
             assert completion["response_payload_uncompressed_size"] == len(call.result(completion["request_id"]))
@@ -89,8 +89,8 @@ def test_lost_response_is_repeated_until_its_cursor_returns(call: Caller, sample
     for request_id in (first, second):
         call.result(request_id)
     call.post("retrieve_futures", _poll(sampler_id))
-    again = call.post("retrieve_futures", _poll(sampler_id)).body["completions"]
-    assert {completion["request_id"] for completion in again} == {first, second}
+    repeated = call.post("retrieve_futures", _poll(sampler_id)).body["completions"]
+    assert {completion["request_id"] for completion in repeated} == {first, second}
     acknowledged = _poll(sampler_id, retrieved_request_ids=[first])
     remaining = call.post("retrieve_futures", acknowledged).body["completions"]
     assert [completion["request_id"] for completion in remaining] == [second]
@@ -119,9 +119,9 @@ def test_each_client_copy_gets_its_own_completions(call: Caller, sampler_id: str
         call.post("join_sampling_session", {"sampling_session_id": sampler_id}).body["client_counter"] for _ in "ab"
     ]
     assert numbers == [1, 2]
-    own, copied = _submit_sample(call, sampler_id, 0), _submit_sample(call, sampler_id, 2 * CLONE)
-    assert [completion["request_id"] for completion in _completed(call, sampler_id, 1)[0]] == [own]
-    assert [completion["request_id"] for completion in _completed(call, sampler_id, 1, clone=2)[0]] == [copied]
+    own_id, copied_id = _submit_sample(call, sampler_id, 0), _submit_sample(call, sampler_id, 2 * CLONE)
+    assert [completion["request_id"] for completion in _completed(call, sampler_id, 1)[0]] == [own_id]
+    assert [completion["request_id"] for completion in _completed(call, sampler_id, 1, clone=2)[0]] == [copied_id]
 
 
 def test_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: threading.Event) -> None:

@@ -17,7 +17,7 @@ from tinkerwire.local import RetentionPolicy
 
 KIB = 2**10
 NANO = "tinkerwire/byte-nano"
-SMALL = RetentionPolicy(fetched_bytes=100 * KIB, unfetched_bytes=100 * KIB, request_bytes=100 * KIB)
+SMALL_RETENTION = RetentionPolicy(fetched_bytes=100 * KIB, unfetched_bytes=100 * KIB, request_bytes=100 * KIB)
 """Full after about two hundred requests."""
 MAX_BLOCKS = 2.0
 """Blocks of memory that an action may leave behind; one whose result or request is kept leaves more than ten."""
@@ -73,7 +73,7 @@ def _without_contract_check(call: Caller) -> Any:
 @pytest.mark.parametrize("is_fetched", [True, False])
 def test_samples_do_not_leak_memory(serve: ServerFactory, is_fetched: bool) -> None:
     """Memory reaches a plateau, with and without clients that fetch the results."""
-    call = _without_contract_check(serve(retention=SMALL))
+    call = _without_contract_check(serve(retention=SMALL_RETENTION))
     sampler_id = call.create_sampler()
 
     async def sample(number: int) -> None:
@@ -88,7 +88,7 @@ def test_samples_do_not_leak_memory(serve: ServerFactory, is_fetched: bool) -> N
 
 def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory) -> None:
     """Memory reaches a plateau over forward passes and steps."""
-    call = _without_contract_check(serve(retention=SMALL))
+    call = _without_contract_check(serve(retention=SMALL_RETENTION))
     model_id = call.create_model()
 
     async def train(number: int) -> None:
@@ -102,7 +102,7 @@ def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory
 def test_ended_sessions_do_not_leak_memory(serve: ServerFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expired sessions are removed in the end, with their models and samplers."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 100 * KIB)
-    call = _without_contract_check(serve(retention=SMALL, clock=clock, session_ttl_s=60))
+    call = _without_contract_check(serve(retention=SMALL_RETENTION, clock=clock, session_ttl_s=60))
 
     async def live(number: int) -> None:
         clock.now += 61
@@ -199,18 +199,18 @@ def test_reused_seq_id_of_a_dropped_request_is_409(serve: ServerFactory) -> None
     for seq_id in (1, 2):
         call.run("optim_step", _step(model_id, seq_id))
     creating = {"session_id": session_id, "model_seq_id": 0, "base_model": NANO, "lora_config": {"rank": 4, "seed": 1}}
-    again = [
+    repeated = [
         ("optim_step", _step(model_id, 1)),
         ("create_model", creating),
         ("create_sampling_session", opening),
     ]
-    assert [call.post(path, body).status for path, body in again] == [409, 409, 409]
+    assert [call.post(path, body).status for path, body in repeated] == [409, 409, 409]
     assert call.run("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 3
 
 
 def test_samples_do_not_evict_training_requests(serve: ServerFactory) -> None:
     """A step is recognized after more samples than the table of samples holds."""
-    call = _without_contract_check(serve(retention=SMALL))
+    call = _without_contract_check(serve(retention=SMALL_RETENTION))
     sampler_id, model_id = call.create_sampler(), call.create_model()
     step = call.submit("optim_step", _step(model_id, 1))
     first = call.submit("asample", _create_sample_request(sampler_id, 0))

@@ -65,8 +65,8 @@ def test_result_can_be_fetched_repeatedly(call: Caller) -> None:
 
 def test_unknown_future_is_404(call: Caller) -> None:
     """Ids that the server never created do not exist, regardless of their form."""
-    own = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})
-    prefix, _, number = own.rpartition("-")
+    future_id = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})
+    prefix, _, number = future_id.rpartition("-")
     for request_id in (
         "",
         "nonsense",
@@ -148,16 +148,16 @@ def test_close_ends_futures_of_requests_in_progress(serve: ServerFactory, monkey
     """A request that is accepted during close ends with a failure; later requests are rejected."""
     call = serve()
     handle_sample = HANDLERS["asample"]
-    begun, closing = threading.Event(), threading.Event()
+    started, closing = threading.Event(), threading.Event()
 
     def slow(state: Any, request: Any) -> Any:
-        begun.set()
+        started.set()
         assert closing.wait(20)
         time.sleep(0.2)
         return handle_sample(state, request)
 
     def close() -> None:
-        assert begun.wait(20)
+        assert started.wait(20)
         closing.set()
         call.server.close()
 

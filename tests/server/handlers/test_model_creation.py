@@ -58,19 +58,19 @@ def test_invalid_creation_is_rejected_with_the_field(call: Caller, model_id: str
     """The rejection comes before the server creates a model."""
     path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     session_id = model_id.partition(":")[0]
-    good = _load(session_id, 1, path)
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({**good, "base_model": "tinkerwire/byte-small"}, "base_model"),
-        ({**good, "optimizer_config": {"type": "dimuon"}}, "optimizer_config"),
-        ({**good, "seq_id": 1}, "seq_id"),
-        ({**good, "model_id": model_id}, "session_id"),
-        ({**good, "path": path.replace("/weights/", "/sampler_weights/")}, "path"),
+    valid_request = _load(session_id, 1, path)
+    invalid_requests: list[tuple[dict[str, Any], str]] = [
+        ({**valid_request, "base_model": "tinkerwire/byte-small"}, "base_model"),
+        ({**valid_request, "optimizer_config": {"type": "dimuon"}}, "optimizer_config"),
+        ({**valid_request, "seq_id": 1}, "seq_id"),
+        ({**valid_request, "model_id": model_id}, "session_id"),
+        ({**valid_request, "path": path.replace("/weights/", "/sampler_weights/")}, "path"),
         ({"path": path, "optimizer": False}, "model_id"),
     ]
-    for body, field in wrong:
+    for body, field in invalid_requests:
         refused = call.post("load_weights", body)
         assert (refused.status, refused.body["detail"][0]["loc"]) == (422, ["body", field])
-    assert call.post("load_weights", {**good, "path": path + "x"}).status == 404
+    assert call.post("load_weights", {**valid_request, "path": path + "x"}).status == 404
     assert call("GET", "training_runs").body["cursor"]["total_count"] == 1
 
 

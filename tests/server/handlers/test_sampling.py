@@ -39,8 +39,8 @@ def test_prompt_logprobs_are_returned_on_request(call: Caller, sampler_id: str) 
 
 def test_equal_seeds_give_equal_samples(call: Caller, sampler_id: str) -> None:
     """Two requests with one seed return the same tokens."""
-    first, again = (call.run("asample", _create_sample_request(sampler_id))["sequences"] for _ in range(2))
-    assert first == again
+    first, repeated = (call.run("asample", _create_sample_request(sampler_id))["sequences"] for _ in range(2))
+    assert first == repeated
 
 
 def test_server_seed_makes_all_samples_repeatable(serve: ServerFactory) -> None:
@@ -110,8 +110,8 @@ def test_last_logprobs_of_an_image_are_rejected(serve: ServerFactory) -> None:
     """The error names the chunk, as for every prompt of unknown length."""
     call = serve(wire_version="0.38.0")
     chunks = [{"type": "image", "data": "AAAA", "format": "png"}]
-    wishes = {"prompt": {"chunks": chunks}, "prompt_logprobs": True, "prompt_logprobs_last_n": 1}
-    reply = call.post("asample", _create_sample_request(call.create_sampler(), **wishes))
+    changes = {"prompt": {"chunks": chunks}, "prompt_logprobs": True, "prompt_logprobs_last_n": 1}
+    reply = call.post("asample", _create_sample_request(call.create_sampler(), **changes))
     assert (reply.status, reply.body["detail"][0]["loc"]) == (422, ["body", "prompt"])
     assert "chunks[0] must be text for the models of this server, got type image" in reply.body["detail"][0]["msg"]
 

@@ -42,8 +42,8 @@ def test_field_is_sent_from_its_first_version_on(version: str, keys: set[str]) -
         user_metadata={"a": "b"},
     )
     sent = orjson.loads(ResultEncoder(version).encode_json(m.CheckpointsListResponse(checkpoints=[checkpoint])))
-    always = {"checkpoint_id", "checkpoint_type", "time", "tinker_path"}
-    assert set(sent["checkpoints"][0]) == always | keys
+    required_fields = {"checkpoint_id", "checkpoint_type", "time", "tinker_path"}
+    assert set(sent["checkpoints"][0]) == required_fields | keys
 
 
 def _fields(version: str, model: str) -> set[str]:
@@ -63,9 +63,9 @@ def test_responses_lack_fields_of_other_versions(serve: ServerFactory, version: 
         "sampling_params": {"max_tokens": 1},
         "seq_id": 0,
     }
-    promise = call.post("asample", body).body
-    assert promise.keys() <= _fields(version, "UntypedAPIFuture")
-    assert ("sample_sequence_ids" in promise) == (version == "0.38.0")
+    future = call.post("asample", body).body
+    assert future.keys() <= _fields(version, "UntypedAPIFuture")
+    assert ("sample_sequence_ids" in future) == (version == "0.38.0")
     info = call.post("get_info", {"model_id": model_id}).body
     assert info.keys() <= _fields(version, "GetInfoResponse")
     assert ("optimizer_config" in info) == (version == "0.38.0")

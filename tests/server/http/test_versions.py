@@ -186,11 +186,11 @@ def test_mutated_protobuf_body_causes_no_server_error(serve: ServerFactory, batc
     call = serve(wire_version="0.38.0")
     model_id = call.create_model()
     training_input = Converter().structure(batch(), m.ForwardBackwardInput)
-    sound = encode_request(m.ForwardBackwardRequest(forward_backward_input=training_input, model_id=model_id))
+    valid_body = encode_request(m.ForwardBackwardRequest(forward_backward_input=training_input, model_id=model_id))
     rng = random.Random(7)
     statuses = set()
     for _ in range(400):
-        content = bytearray(sound)
+        content = bytearray(valid_body)
         for _ in range(rng.randint(1, 3)):
             content[rng.randrange(len(content))] = rng.randrange(256)
         sent = bytes(content[: rng.choice([len(content), rng.randrange(len(content))])])

@@ -123,13 +123,13 @@ def test_operation_after_a_gap_runs_after_the_wait(serve: ServerFactory, timers:
     call = serve(gap_wait_s=0.3, long_poll_s=0.05)
     model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
-    ahead = call.submit("optim_step", _step(model_id, 3))
-    assert call.submit("optim_step", _step(model_id, 3)) == ahead
-    assert call.post("retrieve_future", {"request_id": ahead}).status == 408
+    waiting_id = call.submit("optim_step", _step(model_id, 3))
+    assert call.submit("optim_step", _step(model_id, 3)) == waiting_id
+    assert call.post("retrieve_future", {"request_id": waiting_id}).status == 408
     (timer,) = timers
     assert timer.seconds == 0.3
     timer.end()
-    while (reply := call.post("retrieve_future", {"request_id": ahead})).status == 408:
+    while (reply := call.post("retrieve_future", {"request_id": waiting_id})).status == 408:
         pass
     assert reply.body["metrics"]["optimizer_step:max"] == 2
     assert "expected 4" in call.post("optim_step", _step(model_id, 2)).body["detail"]
@@ -140,8 +140,8 @@ def test_rejected_operation_is_not_waited_for(serve: ServerFactory) -> None:
     call = serve(gap_wait_s=60.0, long_poll_s=5.0)
     model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
-    bad = {"model_id": model_id, "seq_id": 2, "path": "no path", "optimizer": True}
-    assert call.post("load_weights", bad).status == 422
+    invalid_load = {"model_id": model_id, "seq_id": 2, "path": "no path", "optimizer": True}
+    assert call.post("load_weights", invalid_load).status == 422
     assert call.run("optim_step", _step(model_id, 3))["metrics"]["optimizer_step:max"] == 2
 
 
@@ -153,9 +153,9 @@ def test_waiting_operation_ends_with_its_model(serve: ServerFactory) -> None:
     call.run("unload_model", {"model_id": model_id})
     assert "metrics" in call.result(waiting_id)
     waiting = call.submit("optim_step", _step(call.create_model(), 3))
-    promise = call.server._state.futures.get(waiting)
+    future = call.server._state.futures.get(waiting)
     call.server.close()
-    assert promise.result.failed
+    assert future.result.failed
 
 
 def test_models_do_not_wait_for_each_other(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
@@ -187,5 +187,5 @@ def test_resent_sampler_keeps_its_first_session(call: Caller) -> None:
     model_id = call.create_model()
     body = {"model_id": model_id, "seq_id": 1}
     first = call.run("save_weights_for_sampler", {**body, "sampling_session_seq_id": 0}, key="a")
-    again = call.run("save_weights_for_sampler", {**body, "sampling_session_seq_id": 1}, key="b")
-    assert first == again
+    repeated = call.run("save_weights_for_sampler", {**body, "sampling_session_seq_id": 1}, key="b")
+    assert first == repeated

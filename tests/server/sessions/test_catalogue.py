@@ -40,8 +40,8 @@ def test_alias_is_the_same_model_with_its_own_name(tmp_path: Path) -> None:
         weights = training.save_weights_for_sampler("weights").result(timeout=30).path
         live = training.save_weights_and_get_sampling_client()
         assert _logprobs(service.create_sampling_client(model_path=weights)) == _logprobs(live)
-        again = service.create_training_client_from_state_with_optimizer(state)
-        assert again.get_info().model_data.model_name == ALIAS
+        restored = service.create_training_client_from_state_with_optimizer(state)
+        assert restored.get_info().model_data.model_name == ALIAS
     unknown = pytest.raises(tinkerwire.TinkerError, match=f"unknown base model '{ALIAS}'; choose one of {NANO}")
     with EmbeddedServer(folder=tmp_path) as server, _client(server) as service, unknown:
         service.create_training_client_from_state(state).result(timeout=30)

@@ -260,18 +260,22 @@ def test_server_keeps_files_that_it_does_not_know(
     call.server.close()
     [truncated] = tmp_path.rglob("half.npz")
     truncated.unlink()
-    litter = [truncated.parent / ".writing-x", truncated.parent.parent / ".writing-y", truncated.parent / "alone.npz"]
-    litter += [truncated.parent / f"copy{number}.npz" for number in range(50)]
-    for path in litter:
+    unknown_files = [
+        truncated.parent / ".writing-x",
+        truncated.parent.parent / ".writing-y",
+        truncated.parent / "alone.npz",
+    ]
+    unknown_files += [truncated.parent / f"copy{number}.npz" for number in range(50)]
+    for path in unknown_files:
         path.write_bytes(b"PK")
-    litter.append(truncated.parent / "link.npz")
-    litter[-1].symlink_to(truncated.parent / "whole.npz")
+    unknown_files.append(truncated.parent / "link.npz")
+    unknown_files[-1].symlink_to(truncated.parent / "whole.npz")
     arrays_file = (truncated.parent / "whole.npz").read_bytes()
     (truncated.parent / "broken.json").write_text("{")
     (truncated.parent / "broken.npz").write_bytes(b"PK")
     listed = serve(folder=tmp_path)("GET", "checkpoints").body["checkpoints"]
     assert [checkpoint["checkpoint_id"] for checkpoint in listed] == ["weights/whole"]
-    assert all(path.exists() for path in litter)
+    assert all(path.exists() for path in unknown_files)
     assert (truncated.parent / "whole.npz").read_bytes() == arrays_file
     [line] = [text for text in caplog.messages if "alone.npz" in text]
     assert "more" in line
@@ -324,11 +328,11 @@ def test_checkpoint_is_replaced_on_request(serve: ServerFactory, tmp_path: Path)
         assert len(list(tmp_path.rglob("*.npz"))) == 1
     assert len(set(losses)) == 3
     call.server.close()
-    again = serve(folder=tmp_path, wire_version=NEWEST)
-    body = {"session_id": again.create_session(), "model_seq_id": 0, "path": f"tinker://{model_id}/weights/a"}
-    loaded = again.run("load_weights", {**body, "optimizer": True})["model_id"]
-    assert again.protobuf_loss(loaded) == losses[-1]
-    assert again("DELETE", f"training_runs/{model_id}/checkpoints/weights/a").status == 204
+    restarted = serve(folder=tmp_path, wire_version=NEWEST)
+    body = {"session_id": restarted.create_session(), "model_seq_id": 0, "path": f"tinker://{model_id}/weights/a"}
+    loaded = restarted.run("load_weights", {**body, "optimizer": True})["model_id"]
+    assert restarted.protobuf_loss(loaded) == losses[-1]
+    assert restarted("DELETE", f"training_runs/{model_id}/checkpoints/weights/a").status == 204
     assert list(tmp_path.rglob("*.npz")) == []
 
 

@@ -41,15 +41,15 @@ def _damage(rng: random.Random, folder: Path) -> set[Path]:
         kind = rng.randrange(10)
         if kind < 4:
             value = orjson.loads(record.read_bytes()) if record.is_file() and record not in damaged else {"key": {}}
-            holder = rng.choice((value, value["key"]))
-            name = rng.choice([*holder, "unknown"])
-            before = dict(holder)
-            holder[name] = rng.choice(ODD)
+            owner = rng.choice((value, value["key"]))
+            name = rng.choice([*owner, "unknown"])
+            before = dict(owner)
+            owner[name] = rng.choice(ODD)
             if rng.random() < 0.3:
-                del holder[name]
+                del owner[name]
             record.unlink() if record.is_file() else shutil.rmtree(record, ignore_errors=True)
             record.write_bytes(orjson.dumps(value))
-            if holder != before:
+            if owner != before:
                 damaged.add(record)
         elif kind == 4:
             _replace(record, record.read_bytes()[:20] if record.is_file() else b"{")

@@ -173,8 +173,8 @@ def test_samplers_keep_their_weights_and_samples(restart: Restart) -> None:
     assert len(set(samples)) == 4
     assert call("DELETE", f"training_runs/{model_id}/checkpoints/sampler_weights/a").status == 204
     call = restart(wire_version="0.38.0")
-    again = [call.run("asample", {**SAMPLE, "sampling_session_id": name, "seq_id": 2}) for name in sampler_ids]
-    assert again == samples
+    repeated = [call.run("asample", {**SAMPLE, "sampling_session_id": name, "seq_id": 2}) for name in sampler_ids]
+    assert repeated == samples
     state = call.server._state
     assert state.samplers.get(sampler_ids[3]).weights is state.models.get(model_id).inflight_weights
     assert call("GET", f"samplers/{sampler_ids[0]}").body["model_path"] == path
