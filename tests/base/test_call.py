@@ -49,7 +49,7 @@ def fault_of(call: Call[Any], response: WireResponse, url: str = "") -> APIStatu
 
 
 @pytest.mark.parametrize("status", [200, 201, 202])
-def test_successes_are_read(status: int) -> None:
+def test_any_2xx_is_read_as_success(status: int) -> None:
     """A 2xx that the contract does not list is read like the one that it lists."""
     assert GET_SESSION.parse(make_response(status, SESSION), CONVERTER) == GetSessionResponse(
         training_run_ids=[], sampler_ids=["a"]
@@ -160,7 +160,7 @@ def test_try_again_is_a_result() -> None:
 
 @pytest.mark.parametrize("body", [None, {}, b"<html>", {"detail": "timeout"}])
 def test_empty_408_is_an_error(body: Any) -> None:
-    """Without the body of a try_again there is nothing to return."""
+    """A 408 without the body of a try_again has no result to return."""
     assert type(fault_of(POLL, make_response(408, body))) is APIStatusError
 
 

@@ -141,8 +141,8 @@ def test_invalid_values_raise_errors_in_the_constructor(make: Any, kind: type[Ex
         make()
 
 
-def test_valid_values_pass() -> None:
-    """None where it is allowed, UNSET, numpy numbers, tuples for lists, and the ends of every range."""
+def test_constructors_accept_valid_values() -> None:
+    """None, UNSET, numpy numbers, tuples for lists, and the ends of every range are valid."""
     Limits(count=9, share=0.5, name="ab", names=["a"], blob=b"x")
     Limits(count=np.int32(1), share=UNSET, name=None, names=("a", "b"))
     m.SamplingParams(stop="a", seed=-(2**63))
@@ -158,11 +158,11 @@ def test_naive_datetimes_are_rejected() -> None:
 
 
 def test_validators_resolve_types_per_class() -> None:
-    """A field that is inherited is checked in both classes, each under its own name."""
+    """An inherited field is checked in both classes, each under its own name."""
 
     @base.define
     class StricterLimits(_Limits):
-        """One that inherits."""
+        """Model that inherits a field."""
 
         extra: int = attrs.field(default=0, validator=field_validator())
 

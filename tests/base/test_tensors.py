@@ -203,7 +203,7 @@ def test_lists_under_unknown_keys_are_rejected() -> None:
 def test_invalid_lists_raise_errors_with_key_and_position(
     key: str, value: Any, kind: type[Exception], words: str
 ) -> None:
-    """None, text, floats for ints, raggedness and overflow each name the key, the position and the value."""
+    """Nulls, text, floats for ints, raggedness and overflow each name the key, the position and the value."""
     with pytest.raises(kind, match=words):
         wire_array(key, value)
 

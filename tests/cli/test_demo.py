@@ -53,7 +53,7 @@ def test_failed_demo_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert error.count("\n") == 1
 
 
-def test_unigram_entropy_of_held_out_bytes() -> None:
+def test_unigram_entropy_of_two_equally_frequent_bytes_is_ln_2() -> None:
     """Two equally frequent bytes have an entropy of ln 2 nats."""
     held_out = np.array([0, 1] * 50)
     assert Corpus("two", held_out, held_out).unigram_entropy == pytest.approx(math.log(2))

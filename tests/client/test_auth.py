@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def test_missing_credentials_raise_error_that_names_sources() -> None:
-    """Without credentials the token is None, and the error of the check names their sources."""
+    """Without credentials, get_tinker_token() returns None, and the error of the check names their sources."""
     assert tw.auth.get_tinker_token() is None
     assert not tw.auth.tinker_has_credentials()
     with pytest.raises(tw.TinkerError, match=r"TINKER_API_KEY.*TINKER_CREDENTIAL_CMD.*credentials\.json"):

@@ -62,7 +62,7 @@ def operations_of_all_kinds(client: tw.ServiceClient) -> list[Any]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts files by /proc")
-def test_close_leaves_nothing(server: ScriptedServer) -> None:
+def test_close_leaves_no_thread_file_or_connection(server: ScriptedServer) -> None:
     """After close, no thread, file or socket of the client is left, and no connection at the server."""
     with open_client(server.url) as client:
         use(client)

@@ -57,7 +57,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
         ("moonshotai/Kimi-K2.5-Text-Only", None, KIMI),
     ],
 )
-def test_tokenizer_id_of_a_model(model: str, tokenizer_id: str | None, expected: str) -> None:
+def test_tokenizer_id_of_the_server_overrides_the_model_name(
+    model: str, tokenizer_id: str | None, expected: str
+) -> None:
     """The server's tokenizer id has precedence over the model's name without variant; some models use another's."""
     assert lookup.tokenizer_id_of(model, tokenizer_id) == expected
 

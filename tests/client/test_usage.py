@@ -11,7 +11,7 @@ from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedSer
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_tokens_of_batches(server: ScriptedServer) -> None:
+def test_usage_counts_tokens_of_batches(server: ScriptedServer) -> None:
     """Each chunk counts once its result arrives, for its client and the service; failed chunks do not count."""
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=2)) as client:
         first, second = (client.create_lora_training_client("base") for _ in range(2))
@@ -25,7 +25,7 @@ def test_tokens_of_batches(server: ScriptedServer) -> None:
         assert client.usage == tw.Usage(trained_tokens=6, forward_tokens=2)
 
 
-def test_tokens_of_samples(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_usage_counts_tokens_of_samples(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A prompt counts once, each sample counts, images of unknown length do not."""
     sampling = client.create_sampling_client(base_model="base")
     sequence = {"stop_reason": "stop", "tokens": [1, 2, 3], "logprobs": None}

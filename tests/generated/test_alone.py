@@ -44,7 +44,7 @@ def sample(http: httpx.Client) -> SampleResponse:
 
 
 def test_sync_client_trains_and_samples(server: FixedServer) -> None:
-    """With httpx.Client: create a session, ask for a sample, fetch its future."""
+    """A client on httpx.Client creates a session, requests a sample and fetches its result."""
     with httpx.Client(base_url=server.url, headers=KEY) as http:
         response = sample(http)
     assert response.sequences[0].tokens == [3, 4]
@@ -64,7 +64,7 @@ def test_sync_client_trains_and_samples(server: FixedServer) -> None:
 
 
 def test_async_client_trains_and_samples(server: FixedServer) -> None:
-    """With httpx.AsyncClient, the same stubs."""
+    """A client on httpx.AsyncClient uses the same stubs."""
 
     async def run() -> Any:
         async with httpx.AsyncClient(base_url=server.url) as http:

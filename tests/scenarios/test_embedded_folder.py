@@ -66,7 +66,7 @@ def test_environment_variable_sets_folder(tmp_path: Path, variables: dict[str, s
     assert list(tmp_path.rglob("*.npz"))
 
 
-def test_addresses_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_of_an_address_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Home and relative paths become absolute; ``local`` has no folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)

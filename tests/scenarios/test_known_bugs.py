@@ -38,7 +38,7 @@ def test_every_row_is_complete() -> None:
 
 
 def test_quirks_name_the_modules_that_handle_them() -> None:
-    """Each quirk names modules of the client that exist; the last row stands for all quirks."""
+    """Each quirk names modules of the client that exist; the last row covers all quirks."""
     handlers = [HANDLERS.findall(row[-2]) for row in read_rows() if len(row) == max(COLUMNS)]
     assert len(handlers) > 10
     assert all(handlers[:-1])

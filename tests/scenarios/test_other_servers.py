@@ -124,7 +124,7 @@ def test_missing_results_end_at_the_deadline(pass_time: Callable[[float], None])
         sampling = client.create_sampling_client(base_model=MODEL)
         sample = sampling.sample(PROMPT, 1, PARAMS, timeout=40)
         for waiting in (training._operations.creation, sample):
-            wait_until(lambda waiting=waiting: waiting.queue_state == "active", "the server has taken it")
+            wait_until(lambda waiting=waiting: waiting.queue_state == "active", "the server has accepted the request")
         pass_time(40)
         with pytest.raises(tw.RequestTimeoutError, match="timeout=40 s"):
             sample.result(TEST_TIMEOUT_S)
@@ -333,7 +333,7 @@ def test_operation_behind_endless_gap_ends_at_deadline(pass_time: Callable[[floa
         with pytest.raises(tw.APIConnectionError):
             training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         waiting = training.forward([DATUM], "cross_entropy")
-        wait_until(lambda: waiting.queue_state == "active", "the server has taken it")
+        wait_until(lambda: waiting.queue_state == "active", "the server has accepted the request")
         pass_time(50)
         with pytest.raises(tw.RequestTimeoutError, match="queue active"):
             waiting.result(TEST_TIMEOUT_S)
@@ -348,7 +348,7 @@ def test_request_ids_of_any_form_are_polled(expected: list[float], ids: str, in_
         check(expected, client)
 
 
-def test_all_quirks_at_once_over_http(expected: list[float]) -> None:
+def test_flow_passes_on_a_server_with_many_quirks(expected: list[float]) -> None:
     """A client that knows only the URL passes the flow on a server with many quirks."""
     common = "result_delay_s=0.05,not_ready=try_again,prompt_logprobs=short,load_first,topk=ignored,missing=optional"
     for wire, quirks in (

@@ -50,7 +50,7 @@ OLDER_DIFFERENCES = {
     "ServiceClient.create_training_client_from_state_async": MOVED,
     "ServiceClient.create_training_client_from_state_with_optimizer": MOVED,
     "ServiceClient.create_training_client_from_state_with_optimizer_async": MOVED,
-    "TrainingClient.forward_backward_custom": "loss_type_input is None by default, which means logprobs, too",
+    "TrainingClient.forward_backward_custom": "loss_type_input defaults to None, which means logprobs, too",
     "TrainingClient.forward_backward_custom_async": "as forward_backward_custom",
     "TrainingClient.on_queue_state_change": "the inside of the official SDK",
     "TrainingClient.optim_step": "by place adam_params is called optim_params; by name it is taken, too",
@@ -139,7 +139,7 @@ def test_differences_have_reasons() -> None:
     assert not [name for name in DIFFERENCES if name not in actual]
 
 
-def test_older_code_finds_what_it_calls() -> None:
+def test_names_and_parameters_of_older_releases_exist() -> None:
     """The names, parameters and defaults of older releases exist, but for those with a reason."""
     actual = {
         name: difference
@@ -183,7 +183,7 @@ OFFICIAL_RETRY = {
 """The settings of 0.38.0 and their defaults, in order; retryable_exceptions, the last, holds other classes."""
 
 
-def test_retry_settings_are_the_official_ones() -> None:
+def test_retry_settings_equal_the_official_ones() -> None:
     """Order and defaults equal those of 0.38.0, and positional arguments work."""
     settings = attrs.asdict(tw.RetryConfig())
     assert list(settings)[:8] == [*OFFICIAL_RETRY, "retryable_exceptions"]
@@ -219,7 +219,7 @@ def test_retry_settings_are_a_dataclass() -> None:
         ({"retryable_exceptions": (TimeoutError, "x")}, "RetryConfig.retryable_exceptions: expected exception classes"),
     ],
 )
-def test_wrong_official_retry_settings_are_refused(settings: dict[str, Any], problem: str) -> None:
+def test_wrong_official_retry_settings_are_rejected_by_name(settings: dict[str, Any], problem: str) -> None:
     """The error names the setting."""
     with pytest.raises(TypeError, match=problem):
         tw.RetryConfig(**settings)
@@ -234,7 +234,7 @@ def test_unsupported_arguments_of_a_service_are_ignored_with_a_warning() -> None
         assert client.get_server_capabilities().supported_models
 
 
-def test_metadata_in_the_place_of_older_releases() -> None:
+def test_metadata_at_the_position_of_older_releases_is_rejected() -> None:
     """A misplaced argument raises an error with the alternative, and nothing is sent."""
     with tw.ServiceClient(base_url="local") as client, pytest.raises(TypeError, match="as user_metadata="):
         client.create_training_client_from_state("tinker://a/weights/b", {"a": "b"})  # type: ignore[arg-type]
@@ -249,20 +249,20 @@ def test_older_arguments_create_sampling_client() -> None:
         assert sampling.sample(tw.ModelInput.from_ints([1]), num_samples=1, sampling_params=params).result(60).sequences
 
 
-def test_categories_of_errors_have_members() -> None:
+def test_error_categories_have_official_members() -> None:
     """The categories have members, also as a name of types."""
     assert tw.types.RequestErrorCategory is tw.RequestErrorCategory
     assert tw.types.RequestErrorCategory.User == "user"
 
 
-def test_exports_exist_once() -> None:
+def test_exports_list_each_existing_name_once() -> None:
     """``__all__`` lists existing names, each once."""
     assert len(tw.__all__) == len(set(tw.__all__))
     assert all(hasattr(tw, name) for name in tw.__all__)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in OLDER.items() for name in names])
-def test_older_names_stay(kind: type, name: str) -> None:
+def test_names_of_older_releases_stay_public(kind: type, name: str) -> None:
     """Users may call every operation that servers implement."""
     assert callable(getattr(kind, name))
 

@@ -81,7 +81,7 @@ def test_any_progress_timeout_ends_an_operation_on_a_silent_server(
 
 @given(seconds=ANY_SECONDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_number_of_seconds_to_wait_for_a_future(silent_server: ScriptedServer, seconds: float) -> None:
+def test_any_timeout_of_a_future_expires_or_is_rejected(silent_server: ScriptedServer, seconds: float) -> None:
     """``result``, ``exception``, ``as_completed`` and ``sample`` time out or reject the number."""
     with open_client(silent_server.url) as client:
         future = send_single_request(client)
@@ -97,7 +97,7 @@ def test_any_number_of_seconds_to_wait_for_a_future(silent_server: ScriptedServe
 
 @pytest.mark.parametrize("seconds", ENDLESS)
 @pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
-def test_endless_limits_are_no_limit(server: ScriptedServer, kind: str, seconds: float) -> None:
+def test_infinite_limits_never_expire(server: ScriptedServer, kind: str, seconds: float) -> None:
     """Infinity and numbers beyond the range of threads and timers work as no limit."""
     policy = tw.RetryConfig(progress_timeout=seconds, max_elapsed=seconds, retry_delay_base=0.001)
     http = httpx.AsyncClient() if kind == "httpx" else None
@@ -111,7 +111,7 @@ def test_endless_limits_are_no_limit(server: ScriptedServer, kind: str, seconds:
 
 
 @given(st.one_of(st.none(), st.floats(), st.integers(), st.sampled_from(EXTREME_SECONDS)))
-def test_libraries_get_only_seconds_that_they_keep(seconds: float | None) -> None:
+def test_libraries_receive_only_finite_positive_timeouts(seconds: float | None) -> None:
     """Libraries never receive zero, negative, infinite or NaN seconds; None stands only for no limit."""
     clamped = clamp_timeout(seconds)
     if clamped is None:

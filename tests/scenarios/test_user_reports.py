@@ -153,7 +153,7 @@ def test_optimizer_is_loaded_on_request() -> None:
     assert not np.array_equal(compute_logprobs("load_state"), expected)
 
 
-def test_awaiting_once_or_twice_is_the_same(server: ScriptedServer) -> None:
+def test_awaiting_once_or_twice_gives_the_same_result(server: ScriptedServer) -> None:
     """The request leaves at the call, so that code that awaits a future of a future also overlaps its requests."""
 
     async def run(client: tw.ServiceClient) -> None:
@@ -169,7 +169,7 @@ def test_awaiting_once_or_twice_is_the_same(server: ScriptedServer) -> None:
         asyncio.run(run(client))
 
 
-def test_archive_in_preparation_is_polled(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_archive_in_preparation_is_polled_until_ready(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The client waits while the server responds 409."""
     busy = ScriptedResponse({"detail": "Archive creation already in progress"}, status=409)
     ready = ScriptedResponse(b"", status=302, headers={"location": "https://store.example/a.tar"})
@@ -195,7 +195,7 @@ BODIES: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize(("content", "excerpt"), BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("place", ["submission", "poll"])
-def test_error_bodies_of_any_shape(
+def test_error_shows_body_of_any_shape_without_the_key(
     server: ScriptedServer, client: tw.ServiceClient, place: str, content: bytes, excerpt: str
 ) -> None:
     """The error shows the response's text, shortened, and never the key that the server repeats."""

@@ -168,7 +168,9 @@ def find_problems(
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_arguments_of_methods(server: ScriptedServer, clients: Mapping[str, Any], name: str) -> None:
+def test_methods_reject_wrong_argument_types_by_name(
+    server: ScriptedServer, clients: Mapping[str, Any], name: str
+) -> None:
     """The error names the argument, and comes before anything is sent."""
     owner, _, method = name.partition(".")
     call = getattr(clients[owner], method)
@@ -180,7 +182,7 @@ def test_arguments_of_methods(server: ScriptedServer, clients: Mapping[str, Any]
 
 
 @pytest.mark.parametrize("cls", [tw.ServiceClient, tw.RestClient, tw.AdminClient, tw.RetryConfig, tw.ChunkLimits])
-def test_arguments_of_constructors(cls: type, server: ScriptedServer) -> None:
+def test_constructors_reject_wrong_argument_types_by_name(cls: type, server: ScriptedServer) -> None:
     """Constructors name the argument as well."""
     required: dict[str, Any] = {}
     if cls in (tw.ServiceClient, tw.RestClient, tw.AdminClient):

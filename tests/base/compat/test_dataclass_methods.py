@@ -15,8 +15,8 @@ from tinkerwire_generated import models as m
 DATUM = m.Datum(m.ModelInput.from_ints([1]), {"weights": m.TensorData([0.5], "float32", [1])})
 
 
-def test_positional_arguments_are_the_official_ones() -> None:
-    """Arguments by position, where the official constructors take them."""
+def test_positional_arguments_equal_the_official_ones() -> None:
+    """Each constructor accepts the positional arguments of the official one."""
     assert m.TensorData([1], "int64", [1]) == m.TensorData(data=[1], dtype="int64", shape=[1])
     batch = m.ForwardBackwardInput([DATUM], "ppo", {"clip": 0.2})
     assert batch == m.ForwardBackwardInput(data=[DATUM], loss_fn="ppo", loss_fn_config={"clip": 0.2})
@@ -29,7 +29,7 @@ def test_positional_arguments_are_the_official_ones() -> None:
 
 
 def test_dataclass_functions_work_on_models() -> None:
-    """As with a dataclass: what is inside and no dataclass stays as it is."""
+    """Models behave like dataclasses; nested values that are not dataclasses stay unchanged."""
     datum: Any = DATUM
     names = ["model_input", "loss_fn_inputs", "model_input_spans", "loss_fn_input_spans"]
     assert [field.name for field in dataclasses.fields(datum)] == names
@@ -53,7 +53,7 @@ def test_only_models_are_dataclasses() -> None:
 
 
 def test_provenance_spans_are_dataclasses() -> None:
-    """Spans that cover each token once; what covers more or fewer is refused."""
+    """Spans must cover each token once; other spans are rejected."""
     sampled = m.SampledProvenanceSpan(sequence_id="s", length=1)
     prompt = m.PromptProvenanceSpan(sequence_id="s", length=1)
     datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]})
@@ -85,6 +85,6 @@ def test_spans_keep_their_class() -> None:
 
 
 def test_alternatives_take_positional_arguments() -> None:
-    """Tokens before logprobs."""
+    """The tokens come before the logprobs."""
     tokens, logprobs = m.TensorData([1], "int64", [1, 1]), m.TensorData([-0.5], "float32", [1, 1])
     assert m.PromptAltTokens(tokens, logprobs) == m.PromptAltTokens(tokens=tokens, logprobs=logprobs)

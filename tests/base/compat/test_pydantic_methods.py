@@ -39,8 +39,8 @@ REQUEST = SampleRequest(
 )
 
 
-def test_dumps_are_plain() -> None:
-    """Dicts and lists; bytes are base64 text, arrays lists, and what the newest wire lacks is left out."""
+def test_dumps_contain_only_dicts_lists_and_text() -> None:
+    """Bytes become base64 text and arrays lists; fields that the newest wire lacks are omitted."""
     assert REQUEST.prompt.model_dump() == {
         "chunks": [
             {"tokens": [1, 2], "type": "encoded_text"},
@@ -109,7 +109,7 @@ def test_names_within_fields_are_rejected(argument: str) -> None:
 
 
 def test_dumps_serialize_to_json() -> None:
-    """Compact and indented; NaN is null."""
+    """The JSON is compact or indented, and NaN becomes null."""
     assert AdamParams(beta1=0.5).model_dump_json(exclude_defaults=True) == '{"beta1":0.5}'
     assert AdamParams(beta1=0.5).model_dump_json(indent=2, exclude_defaults=True) == '{\n  "beta1": 0.5\n}'
     assert AdamParams(beta1=0.5).model_dump_json(indent=4, exclude_defaults=True) == '{\n    "beta1": 0.5\n}'
@@ -147,7 +147,7 @@ def test_validation_returns_equal_models() -> None:
     ],
 )
 def test_invalid_values_raise_value_error(cls: Any, value: Any, words: str) -> None:
-    """With the place; pydantic's own error is a ValueError, too."""
+    """The error names the place; pydantic's own error is a ValueError, too."""
     with pytest.raises(ValueError, match=words):
         cls.model_validate(value)
     with pytest.raises(ValueError, match=words):
@@ -184,7 +184,7 @@ def test_unsupported_methods_name_an_alternative(name: str) -> None:
             getattr(owner, name)
 
 
-def test_models_as_fields_of_pydantic_models() -> None:
+def test_pydantic_models_validate_and_dump_models_as_fields() -> None:
     """Pydantic validates them from dicts and dumps them; JSON Schemas of them come from the user."""
     pydantic = pytest.importorskip("pydantic")
 
@@ -231,10 +231,10 @@ def test_models_stay_attrs_classes() -> None:
 
 
 def test_methods_work_on_derived_classes() -> None:
-    """They are described as what they derive from."""
+    """A derived class has the fields of its base."""
 
     class Greedy(SamplingParams):
-        """Somebody's own."""
+        """Class of a user."""
 
     assert list(Greedy.model_fields) == list(SamplingParams.model_fields)
     assert Greedy.model_validate({"max_tokens": 3}).model_dump() == SamplingParams(max_tokens=3).model_dump()

@@ -38,7 +38,7 @@ CONVERTERS["None"] = Converter()
     ],
 )
 def test_json_rejects_protobuf_only_fields(model: Any, field: str, version: str) -> None:
-    """Not a silent loss: the error names the field and what to do."""
+    """The error names the field and the remedy."""
     with pytest.raises(DialectError, match="JSON cannot represent") as caught:
         CONVERTERS[version].encode(model)
     assert caught.value.what == field
@@ -46,13 +46,13 @@ def test_json_rejects_protobuf_only_fields(model: Any, field: str, version: str)
 
 @pytest.mark.parametrize("version", CONVERTERS)
 def test_json_without_protobuf_only_fields_is_unchanged(version: str) -> None:
-    """At their defaults they are not written."""
+    """JSON omits protobuf-only fields at their defaults."""
     body = orjson.loads(CONVERTERS[version].encode(DATUM))
     assert body.keys() == {"model_input", "loss_fn_inputs"}
 
 
 def test_protobuf_only_keys_in_json_are_extra_fields() -> None:
-    """A request refuses the key as any that it does not know, a result keeps it as it came."""
+    """A request rejects the key like any unknown key; a result keeps it unchanged."""
     json_datum = orjson.loads(CONVERTERS["None"].encode(DATUM))
     with pytest.raises(ValueError, match="model_input_spans"):
         CONVERTERS["None"].structure({**json_datum, "model_input_spans": [RUN]}, m.Datum)

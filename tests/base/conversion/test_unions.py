@@ -104,7 +104,7 @@ def test_missing_or_wrong_tag_is_named_with_the_accepted_tags(tag_field: dict[st
 
 
 @pytest.mark.parametrize("name", [name for name, schema in UNIONS.items() if "discriminator" in schema])
-def test_discriminators_are_those_of_the_contract(name: str) -> None:
+def test_discriminators_equal_those_of_the_contract(name: str) -> None:
     """The tags of the models select the same members as the discriminator of their union."""
     discriminator = UNIONS[name]["discriminator"]
     tag, classes = tag_table(getattr(m, name).__args__)

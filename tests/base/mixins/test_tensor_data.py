@@ -56,7 +56,7 @@ def test_array_is_copied_only_on_request() -> None:
 
 
 def test_tensor_without_dimensions_has_no_length() -> None:
-    """As an array without dimensions."""
+    """It behaves like an array without dimensions."""
     tensor = TensorData(data=[3], dtype="int64", shape=[])
     with pytest.raises(TypeError, match="no length"):
         len(tensor)

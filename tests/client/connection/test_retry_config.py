@@ -108,7 +108,9 @@ def test_reported_failures_are_not_retried(category: tw.RequestErrorCategory) ->
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
     ],
 )
-def test_retry_after_formats(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_prefers_milliseconds_and_ignores_invalid_values(
+    headers: dict[str, str], seconds: float | None
+) -> None:
     """Milliseconds take precedence over seconds and HTTP dates; invalid values are ignored."""
     assert retry_after(headers) == seconds
 

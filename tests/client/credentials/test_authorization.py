@@ -76,7 +76,9 @@ def test_default_headers_overrides_are_on_every_request(server: ScriptedServer) 
     assert {request.headers["x-api-key"] for request in server.requests} == {KEY}
 
 
-def test_cloudflare_headers_from_the_environment(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cloudflare_headers_of_the_environment_are_sent(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every request has the headers; an argument overrides them in any letter case, and no repr shows the secret."""
     monkeypatch.setenv("CLOUDFLARE_ACCESS_CLIENT_ID", "id")
     monkeypatch.setenv("CLOUDFLARE_ACCESS_CLIENT_SECRET", "cf-secret")

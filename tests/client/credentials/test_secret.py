@@ -41,7 +41,7 @@ def test_secret_cannot_be_serialized() -> None:
     assert copy.deepcopy([secret])[0] is secret
 
 
-def test_remaining_lifetime_of_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remaining_lifetime_of_a_token_ignores_a_wrong_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key never expires, a token without a valid expiry soon; a wrong local clock does not extend a lifetime."""
     clock_error, now = 10_000, 1_800_000_000.0
     monkeypatch.setattr(time, "time", lambda: now)

@@ -12,7 +12,7 @@ from tinkerwire_base import console_urls
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_url_of_session_and_run(client: tw.ServiceClient) -> None:
+def test_console_url_waits_for_session_and_run(client: tw.ServiceClient) -> None:
     """get_console_url waits for the run or session, and returns its page."""
     assert client.create_lora_training_client("base").get_console_url() == f"{console_urls.CONSOLE}/training_runs/m1"
     assert client.get_console_url() == f"{console_urls.CONSOLE}/sessions/s1"
@@ -33,7 +33,7 @@ def test_url_of_saved_weights_quotes_the_id(
         response_class(path="plain").get_console_url()
 
 
-def test_url_of_the_playground() -> None:
+def test_url_of_the_playground_names_the_checkpoint() -> None:
     """The URL of the playground names the checkpoint."""
     saved = types.SaveWeightsForSamplerResponse(path=f"{RUN}sampler_weights/a b")
     query = "mode=checkpoint&checkpoint=tinker%3A%2F%2Fs1%3Atrain%3A0%2Fsampler_weights%2Fa%20b"

@@ -65,7 +65,7 @@ def test_token_without_identity_is_an_error(server: ScriptedServer) -> None:
     assert secret not in str(caught.value)
 
 
-def test_identity_of_the_embedded_server() -> None:
+def test_embedded_server_has_one_user_and_one_organization() -> None:
     """The embedded server has one user and one organization."""
     options = ("--wire", "0.38.0", "--flag", "pjwt_auth_enabled=true", "--api-key", "tml-key")
     with embedded_http_server(*options) as url, open_client(url, api_key="tml-key", wire_version=None) as client:

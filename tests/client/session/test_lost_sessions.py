@@ -170,7 +170,7 @@ def test_missing_model_in_live_session_is_ordinary_error(server: ScriptedServer,
 def test_unfinished_poll_ends_with_session(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A restarted server may answer "not ready" to every poll; the poll ends once a heartbeat shows the loss."""
+    """A restarted server may respond "not ready" to every poll; the poll ends once a heartbeat shows the loss."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     server.on_poll("OptimStep", lambda _: ScriptedResponse(status=408))

@@ -91,7 +91,7 @@ def test_heartbeats_continue_until_close(server: ScriptedServer, client: tw.Serv
     client.close().result(TEST_TIMEOUT_S)
     number = len(server.named("session_heartbeat"))
     with open_client(server.url) as second_client:
-        # The loop goes on for the other client, and would go on for the heart.
+        # The loop runs on for the other client, and would send heartbeats if they had not ended.
         for _ in range(20):
             second_client.get_server_capabilities()
     assert len(server.named("session_heartbeat")) == number
@@ -232,7 +232,7 @@ def training_with_heartbeats(
     training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     server.wait_for_requests("session_heartbeat", 1)
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 10 * TEST_TIMEOUT_S)
-    # The last quick beat, if there is one more, is over before anything is asked.
+    # A last quick heartbeat, if any, ends before the test sends a request.
     wait_until(lambda: client._session._heartbeat._was_accepted, "the server has accepted a heartbeat")
     return training
 

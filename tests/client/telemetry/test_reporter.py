@@ -74,7 +74,7 @@ def test_unrecognised_env_value_disables_telemetry_and_warns(
 
 
 def test_disabled_telemetry_sends_nothing(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """get_telemetry() returns None."""
+    """Nothing is sent, and get_telemetry() returns None."""
     monkeypatch.delenv("TINKER_TELEMETRY")
     server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     with open_client(server.url) as client:

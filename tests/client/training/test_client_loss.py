@@ -54,7 +54,9 @@ def sent(server: ScriptedServer, name: str) -> list[dict[str, Any]]:
     return [example for body in server.bodies(name) for example in body[field]["data"]]
 
 
-def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_custom_loss_sends_forward_and_backward_with_gradients(
+    server: ScriptedServer, training: tw.TrainingClient
+) -> None:
     """Only targets and weights are sent; the backward weights are minus the gradients; metrics are the loss's."""
     rich = tw.Datum(
         model_input=tw.ModelInput.from_ints([5, 6]),

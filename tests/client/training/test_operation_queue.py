@@ -95,7 +95,7 @@ def test_operations_arrive_in_call_order(server: ScriptedServer, training: tw.Tr
     assert tokens == [[100 + i] for i in range(20)]
 
 
-def test_one_submission_at_a_time(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_requests_are_submitted_one_at_a_time(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The next request is sent only when the server has accepted the previous one."""
     server.rules["optim_step"] = lambda request: ScriptedResponse(server.healthy_response(request).body, delay_s=0.005)
     for future in [training.optim_step(ADAM) for _ in range(20)]:
@@ -236,7 +236,7 @@ def test_slow_or_failed_result_delays_no_operation(server: ScriptedServer, train
     slow.result(TEST_TIMEOUT_S)
 
 
-def test_more_pending_results_than_connections(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_pending_results_do_not_delay_submissions(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """With 300 pending polls, another operation is still submitted at once."""
     gate = Gate()
     server.on_poll("OptimStep", lambda request: ScriptedResponse({"metrics": {}}, gate=gate))

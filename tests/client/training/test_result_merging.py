@@ -47,7 +47,7 @@ def test_chunk_without_datums_has_no_weight() -> None:
 
 
 @given(PARTS)
-def test_sum_min_max(parts: list[tuple[float, int]]) -> None:
+def test_sum_min_and_max_ignore_the_sizes_of_chunks(parts: list[tuple[float, int]]) -> None:
     """``sum``, ``min`` and ``max`` do not depend on the sizes of chunks."""
     values = [value for value, _ in parts]
     assert combined("m:sum", parts)["m:sum"] == pytest.approx(math.fsum(values), abs=1e-6)

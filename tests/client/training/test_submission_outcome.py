@@ -16,7 +16,7 @@ def http_error(status: int) -> tw.APIStatusError:
 
 
 @pytest.mark.parametrize("status", [*range(300, 309), *range(400, 430), *range(500, 512)])
-def test_statuses_that_reject_a_request(status: int) -> None:
+def test_3xx_and_most_4xx_reject_a_request(status: int) -> None:
     """A 3xx and a 4xx other than 408 and 409 are rejections; a 5xx and a missing response are not."""
     assert is_rejection(http_error(status)) == (300 <= status < 500 and status not in (408, 409))
     assert not is_rejection(tw.APIConnectionError())

@@ -269,7 +269,7 @@ def test_rejected_compression_is_disabled(server: ScriptedServer) -> None:
 def test_batches_are_sent_uncompressed_without_a_package_for_zstd(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A server that asks for compression gets plain batches, and one warning names the extra."""
+    """A server that requests compression gets plain batches, and one warning names the extra."""
     server.rules["client/config"] = lambda _: ScriptedResponse({"proto_compress_fwdbwd": True})
     for package in ("zstandard", "compression.zstd"):
         monkeypatch.setitem(sys.modules, package, None)

@@ -88,7 +88,7 @@ def test_unknown_format_is_rejected() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_command_writes_file_or_standard_output(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both hold the result of the function."""
+    """The file and standard output hold the result of the function."""
     file = tmp_path / "out"
     assert main(["export", "--wire", "0.38.0", "--format", form]) == 0
     assert main(["export", "--wire", "0.38.0", "--format", form, "--out", str(file)]) == 0

@@ -131,7 +131,7 @@ def test_telemetry_has_four_required_fields() -> None:
     assert not is_valid_body("TelemetrySendRequest", body | {"events": [event | {"event": "generic_event"}]})
 
 
-def test_adam_defaults_by_version() -> None:
+def test_adam_has_weight_decay_and_clipping_since_0_7_0() -> None:
     """The defaults are 1e-4, 0.9, 0.95 and 1e-12; decay and clipping, both off, came with 0.7.0."""
     defaults = {name: detail["default"] for name, detail in schema_of("AdamParams", "0.6.3")["properties"].items()}
     assert defaults == {"learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-12}
@@ -142,7 +142,7 @@ def test_adam_defaults_by_version() -> None:
         assert not is_valid_body("AdamParams", {unknown_name: 0.1})
 
 
-def test_image_chunk_fields_since_0_6_0() -> None:
+def test_image_chunk_holds_data_or_location_since_0_6_0() -> None:
     """A chunk has base64 bytes under data, or a location; both have a format, and optionally expected_tokens."""
     sent = {"data": "iVBORw0KGgo=", "format": "png", "type": "image"}
     stored = {"location": "https://example.com/a.jpg", "format": "jpeg", "type": "image_asset_pointer"}
@@ -160,7 +160,7 @@ def test_image_chunk_fields_since_0_6_0() -> None:
     )
 
 
-def test_image_chunk_fields_before_0_6_0() -> None:
+def test_image_chunk_requires_its_size_before_0_6_0() -> None:
     """The fields height, width and tokens were required then, and expected_tokens was rejected."""
     body = {"data": "iVBORw0KGgo=", "format": "png"}
     size = {"height": 8, "width": 8, "tokens": 64}
@@ -181,7 +181,7 @@ def test_text_chunk_needs_no_tag() -> None:
     assert not is_valid_body("ModelInput", {"chunks": [[1, 2]]})
 
 
-def test_loss_names_by_version() -> None:
+def test_cispo_and_dro_exist_since_0_6_0() -> None:
     """The losses cispo and dro came with 0.6.0."""
     first = ["cross_entropy", "importance_sampling", "ppo"]
     assert schema_of("LossFnType", "0.5.1")["enum"] == first

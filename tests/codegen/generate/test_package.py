@@ -168,7 +168,7 @@ def test_broken_contract_leaves_the_old_package(
 def test_failing_generator_leaves_the_old_package(
     schema: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing tool: exit 2 with the text of the tool, and the old package stays."""
+    """A missing tool causes exit code 2 with the text of the tool; the old package stays."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hidden"))
     (tmp_path / "hidden" / "ruff").mkdir(parents=True)
     (tmp_path / "hidden" / "ruff" / "__init__.py").write_text("")

@@ -192,7 +192,9 @@ def run(folder: Path, files: dict[str, str], *options: str) -> int:
     return main(["upstream", str(wheel), "--schema", str(folder / "schema"), *options])
 
 
-def test_upstream_exit_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_upstream_exit_code_distinguishes_drift_from_unusable_input(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The command exits with 0 without drift, 1 with drift, 2 for unusable input."""
     assert run(folder, sources()) == 0
     assert run(folder, change_release("field added"), "--wire", "0.8.0") == 1

@@ -133,7 +133,7 @@ async def over_curl_cffi(in_flight: int) -> AsyncIterator[Post]:
 
 @contextlib.asynccontextmanager
 async def over_httptools(in_flight: int) -> AsyncIterator[Post]:
-    """HTTP/1.1 on asyncio's protocols with httptools as parser: what a transport of our own would cost."""
+    """Send over asyncio's protocols with httptools as parser, like a transport of our own would."""
     import httptools
 
     idle: list[Connection] = []

@@ -76,7 +76,7 @@ def judge(kind: TypeAdapter[Any], value: Any) -> dict[str, Any]:
 
 
 def respond(query: dict[str, Any]) -> Any:
-    """See the module."""
+    """Return the response to one query; see the module."""
     if "names" in query:
         return list_names()
     if "schema" in query:

@@ -105,7 +105,7 @@ class Probe:
     def render_table(self) -> str:
         """Return the Markdown table of the records."""
         rows = "".join(f"| {label} | {request} | {response} |\n" for label, request, response in self.lines)
-        return f"| what | request | status and answer |\n|---|---|---|\n{rows}"
+        return f"| case | request | status and response |\n|---|---|---|\n{rows}"
 
 
 def _convert_to_json(result: Any) -> Any:

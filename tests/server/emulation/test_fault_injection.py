@@ -38,7 +38,7 @@ def test_equal_seeds_inject_equal_faults(serve: ServerFactory) -> None:
 
 
 def test_each_fault_has_its_probability(serve: ServerFactory) -> None:
-    """Half of the requests succeed, and five kinds of faults share the other half."""
+    """Half of the requests succeed, and five kinds of injected faults share the other half."""
     fault_injection = FaultInjection(seed=1, **ALL)
     outcomes = Counter(send_many(serve(fault_injection=fault_injection), 2000))
     assert 900 < outcomes[200] < 1100
@@ -47,7 +47,7 @@ def test_each_fault_has_its_probability(serve: ServerFactory) -> None:
 
 
 def test_other_operations_do_not_change_the_faults_of_an_operation(serve: ServerFactory) -> None:
-    """The n-th request of an operation meets the same fault, regardless of other requests."""
+    """The n-th request of an operation gets the same injected fault, regardless of other requests."""
     quiet, busy = (serve(fault_injection=FaultInjection(seed=3, p_5xx=0.5)) for _ in range(2))
     for _ in range(7):
         busy("GET", "sessions")

@@ -28,7 +28,7 @@ def test_second_server_on_a_folder_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="needs modes of files")
 def test_users_of_a_folder_can_lock_each_others_file(tmp_path: Path) -> None:
-    """The lock file is readable and writable for all who can reach the folder, whatever the umask."""
+    """The lock file is readable and writable for all who can reach the folder, under any umask."""
     previous = os.umask(0o077)
     try:
         with EmbeddedServer(folder=tmp_path):

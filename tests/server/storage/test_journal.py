@@ -267,7 +267,7 @@ def test_copies_of_a_client_get_new_numbers(restart: Restart) -> None:
 
 
 def test_expired_session_leaves_no_rows(restart: Restart, clock: Clock) -> None:
-    """Also one that expired while no server was running."""
+    """A session that expires while no server is running leaves no rows either."""
     call = restart(clock=clock, wire_version="0.38.0")
     for _ in range(2):
         session_id = call.create_session()
