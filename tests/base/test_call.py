@@ -42,7 +42,7 @@ def make_response(status: int, body: Any = None, **headers: str) -> WireResponse
     return WireResponse(status=status, headers=headers, content=content)
 
 
-def fault_of(call: Call[Any], response: WireResponse, url: str = "") -> APIStatusError:
+def catch_error(call: Call[Any], response: WireResponse, url: str = "") -> APIStatusError:
     with pytest.raises(APIStatusError) as caught:
         call.parse(response, CONVERTER, url)
     return caught.value
@@ -110,7 +110,7 @@ def test_errors_contain_the_body_of_the_server(
     status: int, kind: type, body: Any, pattern: str, parsed_body: Any
 ) -> None:
     """A body of any shape is in the text, and decoded in .body; the class is that of the status."""
-    error = fault_of(GET_SESSION, make_response(status, body))
+    error = catch_error(GET_SESSION, make_response(status, body))
     assert type(error) is kind
     assert error.status_code == status
     with pytest.raises(APIStatusError, match=pattern):
@@ -121,20 +121,20 @@ def test_errors_contain_the_body_of_the_server(
 
 def test_long_bodies_are_shortened_in_the_text_only() -> None:
     """A page of HTML does not fill the log; the response has all of it."""
-    error = fault_of(GET_SESSION, make_response(500, b"x" * 5000))
+    error = catch_error(GET_SESSION, make_response(500, b"x" * 5000))
     assert len(str(error)) < 1100
     assert len(error.response.text) == 5000
 
 
 def test_errors_keep_the_headers() -> None:
     """Retry-After and its like can be read off an error."""
-    error = fault_of(GET_SESSION, make_response(429, {}, **{"retry-after": "3"}))
+    error = catch_error(GET_SESSION, make_response(429, {}, **{"retry-after": "3"}))
     assert error.response.headers["retry-after"] == "3"
 
 
 def test_errors_contain_no_password() -> None:
     """User and password of a base URL are cut out."""
-    error = fault_of(GET_SESSION, make_response(500), "https://me:secret@host:8/api?x=1")
+    error = catch_error(GET_SESSION, make_response(500), "https://me:secret@host:8/api?x=1")
     assert "secret" not in repr(vars(error)) + str(error)
     assert "https://host:8/api?x=1" in str(error)
 
@@ -161,12 +161,12 @@ def test_try_again_is_a_result() -> None:
 @pytest.mark.parametrize("body", [None, {}, b"<html>", {"detail": "timeout"}])
 def test_empty_408_is_an_error(body: Any) -> None:
     """A 408 without the body of a try_again has no result to return."""
-    assert type(fault_of(POLL, make_response(408, body))) is APIStatusError
+    assert type(catch_error(POLL, make_response(408, body))) is APIStatusError
 
 
 def test_410_of_a_future_is_an_error() -> None:
     """A future that is gone is an error with its status."""
-    assert fault_of(POLL, make_response(410, {"detail": "expired"})).status_code == 410
+    assert catch_error(POLL, make_response(410, {"detail": "expired"})).status_code == 410
 
 
 def test_archive_url_is_read_from_a_body_or_a_redirect() -> None:

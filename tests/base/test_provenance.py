@@ -10,24 +10,27 @@ import pytest
 from tinkerwire_generated import models as m
 
 
-def prompt(length: int) -> m.PromptProvenanceSpan:
+def make_prompt_span(length: int) -> m.PromptProvenanceSpan:
     return m.PromptProvenanceSpan(sequence_id="s", length=length)
 
 
-def sampled(length: int, offset: int = 0) -> m.SampledProvenanceSpan:
+def make_sampled_span(length: int, offset: int = 0) -> m.SampledProvenanceSpan:
     return m.SampledProvenanceSpan(sequence_id="s", offset=offset, length=length)
 
 
-def datum(**inputs: Any) -> m.Datum:
+def make_datum(**inputs: Any) -> m.Datum:
     return m.Datum(model_input=m.ModelInput.from_ints([1, 2, 3]), loss_fn_inputs=inputs)
 
 
 def test_with_provenance_sets_both_lists() -> None:
     """The datum itself stays as it was."""
-    unannotated = datum(target_tokens=[2, 3, 4])
-    annotated = unannotated.with_provenance(model_input=[prompt(2), sampled(1)], loss_fn_inputs=[prompt(1), sampled(2)])
-    assert annotated.model_input_spans == [prompt(2), sampled(1)]
-    assert annotated.loss_fn_input_spans == [prompt(1), sampled(2)]
+    unannotated = make_datum(target_tokens=[2, 3, 4])
+    annotated = unannotated.with_provenance(
+        model_input=[make_prompt_span(2), make_sampled_span(1)],
+        loss_fn_inputs=[make_prompt_span(1), make_sampled_span(2)],
+    )
+    assert annotated.model_input_spans == [make_prompt_span(2), make_sampled_span(1)]
+    assert annotated.loss_fn_input_spans == [make_prompt_span(1), make_sampled_span(2)]
     assert unannotated.model_input_spans is None
     assert annotated.loss_fn_inputs == unannotated.loss_fn_inputs
     assert annotated != unannotated
@@ -36,21 +39,27 @@ def test_with_provenance_sets_both_lists() -> None:
 @pytest.mark.parametrize(
     ("model_input", "loss_fn_inputs", "words"),
     [
-        ([prompt(2)], [sampled(3)], "model_input: the spans must cover 3 tokens, got 2"),
-        ([prompt(3)], [sampled(2), sampled(2, 2)], "loss_fn_inputs: the spans must cover 3 tokens, got 4"),
-        ([], [sampled(3)], "model_input: the spans must cover .* tokens, got 0"),
+        ([make_prompt_span(2)], [make_sampled_span(3)], "model_input: the spans must cover 3 tokens, got 2"),
+        (
+            [make_prompt_span(3)],
+            [make_sampled_span(2), make_sampled_span(2, 2)],
+            "loss_fn_inputs: the spans must cover 3 tokens, got 4",
+        ),
+        ([], [make_sampled_span(3)], "model_input: the spans must cover .* tokens, got 0"),
     ],
 )
 def test_spans_must_cover_all_tokens(model_input: Any, loss_fn_inputs: Any, words: str) -> None:
     """A miscount is named at once."""
     with pytest.raises(ValueError, match=words):
-        datum(target_tokens=[2, 3, 4]).with_provenance(model_input, loss_fn_inputs)
+        make_datum(target_tokens=[2, 3, 4]).with_provenance(model_input, loss_fn_inputs)
 
 
 def test_targets_of_more_dimensions_are_not_counted() -> None:
     """A matrix of targets, and a datum without any, have no length to hold the runs against."""
-    for example in (datum(target_tokens=np.zeros((3, 2), np.int64)), datum(weights=[1.0])):
-        assert example.with_provenance([prompt(3)], [sampled(7)]).loss_fn_input_spans == [sampled(7)]
+    for example in (make_datum(target_tokens=np.zeros((3, 2), np.int64)), make_datum(weights=[1.0])):
+        assert example.with_provenance([make_prompt_span(3)], [make_sampled_span(7)]).loss_fn_input_spans == [
+            make_sampled_span(7)
+        ]
 
 
 def test_one_list_without_the_other_is_rejected() -> None:

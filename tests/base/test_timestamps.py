@@ -47,18 +47,22 @@ def test_invalid_timestamp_raises_value_error(value: Any) -> None:
 
 @settings(max_examples=60)
 @given(
-    st.datetimes(timezones=st.timedeltas(-timedelta(hours=14), timedelta(hours=14)).map(lambda d: timezone(minutes(d))))
+    st.datetimes(
+        timezones=st.timedeltas(-timedelta(hours=14), timedelta(hours=14)).map(
+            lambda d: timezone(truncate_to_minutes(d))
+        )
+    )
 )
 def test_isoformat_survives_a_round_trip(moment: datetime) -> None:
     """The isoformat of any aware datetime parses to an equal datetime."""
     assert parse_timestamp(moment.isoformat()) == moment
 
 
-def minutes(delta: timedelta) -> timedelta:
+def truncate_to_minutes(delta: timedelta) -> timedelta:
     return timedelta(minutes=delta // timedelta(minutes=1))
 
 
-def pythons(version: str) -> list[str]:
+def find_pythons(version: str) -> list[str]:
     # pyenv's own first: what it puts into the path does not run while a version is not switched on.
     interpreters = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
     on_path = shutil.which(f"python{version}")
@@ -69,7 +73,7 @@ def pythons(version: str) -> list[str]:
 def test_all_python_versions_parse_alike(version: str) -> None:
     """Python 3.10 parses neither Z nor unusual fractions, and newer versions parse more than the wire has."""
     python = next(
-        (path for path in pythons(version) if subprocess.run([path, "-c", ""], check=False).returncode == 0), None
+        (path for path in find_pythons(version) if subprocess.run([path, "-c", ""], check=False).returncode == 0), None
     )
     if python is None:
         pytest.skip(f"missing: python{version}")

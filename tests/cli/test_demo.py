@@ -17,7 +17,7 @@ from tinkerwire._demo.supervised import SupervisedRecipe, learning_rate_at
 NANO = "tinkerwire/byte-nano"
 
 
-def small_plan(steps: int, rounds: int = 10) -> Plan:
+def make_small_plan(steps: int, rounds: int = 10) -> Plan:
     """Return a plan that takes seconds: the smallest model and few steps."""
     supervised = SupervisedRecipe(steps=steps, batch=8, window=64, learning_rate=1e-2, held_out_windows=16)
     return Plan(
@@ -31,7 +31,7 @@ def small_plan(steps: int, rounds: int = 10) -> Plan:
 
 def test_demo_trains_saves_and_reinforces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Training, sampling, checkpoints and reinforcement succeed on the smallest model; a PNG has the loss curve."""
-    run_demo(None, tmp_path, small_plan(steps=150))
+    run_demo(None, tmp_path, make_small_plan(steps=150))
     output = capsys.readouterr().out
     assert "below the unigram entropy" in output
     assert "/weights/demo" in output
@@ -41,7 +41,7 @@ def test_demo_trains_saves_and_reinforces(tmp_path: Path, capsys: pytest.Capture
 def test_demo_fails_if_the_model_learned_nothing(tmp_path: Path) -> None:
     """After two steps, the loss exceeds the unigram entropy, and the demo raises DemoFailed."""
     with pytest.raises(DemoFailed, match="unigram entropy"):
-        run_demo(None, tmp_path, small_plan(steps=2))
+        run_demo(None, tmp_path, make_small_plan(steps=2))
 
 
 def test_failed_demo_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

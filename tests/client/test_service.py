@@ -48,7 +48,7 @@ def use(client: tw.ServiceClient) -> None:
     client.get_server_capabilities()
 
 
-def operations_of_all_kinds(client: tw.ServiceClient) -> list[Any]:
+def start_all_operations(client: tw.ServiceClient) -> list[Any]:
     """Return futures that end only when the server responds."""
     training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
@@ -124,10 +124,10 @@ def test_pending_operations_end_with_a_clear_error(
         second_client = None if is_alone else stack.enter_context(open_client(server.url))
         client = stack.enter_context(open_client(server.url, retry=tw.RetryConfig(max_connections=2)))
         server.rules[operation] = rule
-        futures = operations_of_all_kinds(client)
+        futures = start_all_operations(client)
         server.wait_for_requests(operation, 2 if operation == "retrieve_future" else 1)
         client.close().result(TEST_TIMEOUT_S)
-        errors = [error for future in futures if (error := error_of(future))]
+        errors = [error for future in futures if (error := wait_for_error(future))]
         assert errors
         for error in errors:
             assert isinstance(error, tw.ClientClosedError)
@@ -138,7 +138,7 @@ def test_pending_operations_end_with_a_clear_error(
     gate.release()
 
 
-def error_of(future: Pending) -> tw.TinkerError | None:
+def wait_for_error(future: Pending) -> tw.TinkerError | None:
     """Return the error of a future that has ended or is about to."""
     try:
         future.result(TEST_TIMEOUT_S)
@@ -314,12 +314,12 @@ def test_base_url_selects_transport_without_slow_imports(monkeypatch: pytest.Mon
     assert type(connecting._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
     assert type(connecting._transport("local", None)).__name__ == "EmbeddedTransport"
     slow = ("aiohttp", "httpx", "numpy", "torch", "urllib.request", "cattrs", "google.protobuf", "tinkerwire._server")
-    assert imported_modules("from tinkerwire import *; from tinkerwire.types import *").isdisjoint(slow)
+    assert list_imported_modules("from tinkerwire import *; from tinkerwire.types import *").isdisjoint(slow)
 
 
 def test_service_client_is_imported_without_connections_and_models() -> None:
     """Importing ServiceClient imports no model, connection or other client; a type imports only its family."""
-    modules = imported_modules("import tinkerwire; tinkerwire.ServiceClient; tinkerwire.types.Datum")
+    modules = list_imported_modules("import tinkerwire; tinkerwire.ServiceClient; tinkerwire.types.Datum")
     models = {name for name in modules if name.startswith("tinkerwire_generated.models.")}
     assert models == {"tinkerwire_generated.models.inputs"}
     deferred = ("_connection", "_transport", "_session", "_sampling.client", "_training.client", "_rest")
@@ -327,7 +327,7 @@ def test_service_client_is_imported_without_connections_and_models() -> None:
     assert modules.isdisjoint({"email.utils", "cattrs"})
 
 
-def imported_modules(statements: str) -> set[str]:
+def list_imported_modules(statements: str) -> set[str]:
     code = f"{statements}\nimport sys\nprint(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(run.stdout.split())

@@ -57,13 +57,13 @@ few_examples = settings(
 )
 
 
-def converter(version: str) -> Converter:
+def create_converter(version: str) -> Converter:
     return Converter(contract_rules(version, version, f"wire {version}"))
 
 
 TABLES: list[Any] = [FIELD_VERSIONS, REQUIRED_VERSIONS, TYPE_VERSIONS, VALUE_VERSIONS, SCALAR_TYPE_VERSIONS]
 TIMED = {name for table in TABLES for name in table}
-CONVERTERS = {version: converter(version) for version in AT}
+CONVERTERS = {version: create_converter(version) for version in AT}
 
 
 def assert_valid(instances: Instances, name: str, value: Any) -> None:

@@ -36,7 +36,7 @@ def stub(row: dict[str, Any]) -> Any:
     return getattr(module, row["operationId"])
 
 
-def body_type(row: dict[str, Any]) -> str | None:
+def find_body_type(row: dict[str, Any]) -> str | None:
     content = row.get("requestBody", {}).get("content", {}).get("application/json")
     return content and str(content["schema"]["$ref"]).rpartition("/")[2]
 
@@ -46,7 +46,7 @@ def test_operations_equal_those_of_the_contract() -> None:
     assert sorted(OPERATIONS) == sorted(NAMES)
     for path, method, row in ROWS:
         operation = OPERATIONS[row["operationId"]]
-        kind = body_type(row)
+        kind = find_body_type(row)
         assert operation.name == row["operationId"]
         assert (operation.method, operation.path, operation.tag) == (method.upper(), path, row["tags"][0])
         assert operation.request is (getattr(models, kind) if kind else None)
@@ -74,7 +74,7 @@ def test_stubs_make_the_right_request(path: str, method: str, row: dict[str, Any
         elif parameter["in"] == "query":
             arguments[parameter["name"]] = 7 if parameter["schema"].get("type") == "integer" else "accessible"
     query = {p["name"]: str(arguments[p["name"]]) for p in row.get("parameters", []) if p["in"] == "query"}
-    kind = body_type(row)
+    kind = find_body_type(row)
     if kind:
         arguments["body"] = CONVERTER.structure(data.draw(UNION_INSTANCES.of(kind)), getattr(models, kind))
     request = stub(row)(**arguments).encode(CONVERTER)

@@ -40,7 +40,7 @@ def is_own(value: Any) -> bool:
     )
 
 
-def failures(place: str, value: Any) -> list[str]:
+def find_failures(place: str, value: Any) -> list[str]:
     """Return the exceptions that functions which read documentation raise for an object."""
     problems = []
     for read in READERS:
@@ -64,12 +64,12 @@ def find_unreadable(name: str, visited: set[int]) -> list[str]:
         if not is_own(value) or id(value) in visited:
             continue
         visited.add(id(value))
-        problems += failures(f"{name}.{key}", value)
+        problems += find_failures(f"{name}.{key}", value)
         members = inspect.getmembers(value) if inspect.isclass(value) else []
         for member, inner in members:
             if not member.startswith("_") and is_own(inner) and id(inner) not in visited:
                 visited.add(id(inner))
-                problems += failures(f"{name}.{key}.{member}", inner)
+                problems += find_failures(f"{name}.{key}.{member}", inner)
     return problems
 
 

@@ -28,7 +28,7 @@ CLASSES_WITH_EXAMPLES = frozenset(
 PUBLIC_CLASSES = [name for name in tw.__all__ if inspect.isclass(getattr(tw, name))]
 
 
-def docstring_examples(name: str) -> Iterator[doctest.DocTest]:
+def find_docstring_examples(name: str) -> Iterator[doctest.DocTest]:
     """Yield the examples of a public class and its public methods."""
     cls = getattr(tw, name)
     members = {f"{name}.{member}": value for member, value in vars(cls).items() if not member.startswith("_")}
@@ -41,7 +41,7 @@ def docstring_examples(name: str) -> Iterator[doctest.DocTest]:
 @pytest.mark.parametrize("name", PUBLIC_CLASSES)
 def test_examples_of_docstrings_run(name: str) -> None:
     """Every example prints what it shows; classes that users meet first have one."""
-    tests = list(docstring_examples(name))
+    tests = list(find_docstring_examples(name))
     assert tests or name not in CLASSES_WITH_EXAMPLES
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     reports: list[str] = []

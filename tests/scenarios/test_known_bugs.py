@@ -16,7 +16,7 @@ COLUMNS = (4, 5)
 HANDLERS = re.compile(r"`(_[a-z_/]+\.py)`")
 
 
-def functions_of(file: Path) -> set[str]:
+def list_functions(file: Path) -> set[str]:
     """Return the tests of a module."""
     return {
         node.name
@@ -53,7 +53,7 @@ def test_every_named_test_runs(file: str, name: str, request: pytest.FixtureRequ
     tests/conftest.py fails a run of the whole suite in which one of them did not pass.
     """
     assert file.startswith("tests/")
-    assert name in functions_of(ROOT / file)
+    assert name in list_functions(ROOT / file)
     items = [item for item in request.session.items if item.path == ROOT / file]
     if not items or request.config.option.keyword or request.config.option.markexpr:
         return

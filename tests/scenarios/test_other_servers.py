@@ -33,7 +33,7 @@ BAD_DATUM = tw.Datum(model_input=tw.ModelInput.from_ints(NO_BYTES), loss_fn_inpu
 
 
 @contextmanager
-def client_of(
+def open_quirky_client(
     quirks: Quirks | None = None, wire: str = "0.16.1", *, retry: tw.RetryConfig = FAST, **settings: Any
 ) -> Iterator[tw.ServiceClient]:
     """Open a client without settings for an embedded server with quirks."""
@@ -50,24 +50,26 @@ def train(training: tw.TrainingClient) -> list[float]:
     for _ in range(3):
         trained = training.forward_backward([DATUM, DATUM], "cross_entropy")
         training.optim_step(tw.AdamParams(learning_rate=1e-2)).result(TEST_TIMEOUT_S)
-        losses.append(loss_of(trained.result(TEST_TIMEOUT_S)))
+        losses.append(measure_loss(trained.result(TEST_TIMEOUT_S)))
     return losses
 
 
-def loss_of(output: tw.ForwardBackwardOutput) -> float:
+def measure_loss(output: tw.ForwardBackwardOutput) -> float:
     """Return the sum over the first datum in nats."""
     return -float(np.sum(output.loss_fn_outputs[0]["logprobs"].to_numpy()))
 
 
-def flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
+def run_flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
     """Train, save, load and sample; return losses and samples."""
     training = client.create_lora_training_client(MODEL, rank=4, seed=7)
     losses = train(training)
     assert losses[0] > losses[-1]
     path = training.save_state("kept").result(TEST_TIMEOUT_S).path
     restored = client.create_training_client_from_state(path)
-    last = loss_of(training.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S))
-    assert loss_of(restored.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S)) == pytest.approx(last, rel=1e-5)
+    last = measure_loss(training.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S))
+    assert measure_loss(restored.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S)) == pytest.approx(
+        last, rel=1e-5
+    )
     sampler_path = training.save_weights_for_sampler("kept").result(TEST_TIMEOUT_S).path
     for sampling in (
         client.create_sampling_client(model_path=sampler_path),
@@ -87,13 +89,13 @@ def flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
 @pytest.fixture(scope="module")
 def expected() -> list[float]:
     """Return the result of the flow on a server without quirks."""
-    with client_of() as client:
-        return flow(client)
+    with open_quirky_client() as client:
+        return run_flow(client)
 
 
 def check(expected: list[float], client: tw.ServiceClient, **options: bool) -> None:
     """Check that the flow gives the expected result."""
-    assert flow(client, **options) == pytest.approx(expected, rel=1e-4)
+    assert run_flow(client, **options) == pytest.approx(expected, rel=1e-4)
 
 
 # --- 1: results that take long -------------------------------------------------------------------------------------
@@ -102,7 +104,7 @@ def check(expected: list[float], client: tw.ServiceClient, **options: bool) -> N
 @pytest.mark.parametrize("not_ready", ["408", "try_again"])
 def test_result_that_is_not_ready_is_polled_again(expected: list[float], not_ready: str) -> None:
     """The client polls again until a delayed result is there, in both forms of the response."""
-    with client_of(Quirks(result_delay_s=0.12, not_ready=not_ready), long_poll_s=0.05) as client:
+    with open_quirky_client(Quirks(result_delay_s=0.12, not_ready=not_ready), long_poll_s=0.05) as client:
         check(expected, client)
 
 
@@ -111,7 +113,7 @@ def test_poll_timeout_starts_next_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(poller, "POLL_TIMEOUT_S", 0.1)
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     retry = attrs.evolve(FAST, max_elapsed=0.25)
-    with client_of(Quirks(result_delay_s=1.0), long_poll_s=300.0, retry=retry) as client:
+    with open_quirky_client(Quirks(result_delay_s=1.0), long_poll_s=300.0, retry=retry) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
@@ -119,7 +121,7 @@ def test_poll_timeout_starts_next_poll(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_results_end_at_the_deadline(pass_time: Callable[[float], None]) -> None:
     """The deadline of the client or of one sample raises RequestTimeoutError."""
     quirks = Quirks(result_delay_s=3600.0)
-    with client_of(quirks, long_poll_s=0.05, retry=attrs.evolve(FAST, progress_timeout=50)) as client:
+    with open_quirky_client(quirks, long_poll_s=0.05, retry=attrs.evolve(FAST, progress_timeout=50)) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         sampling = client.create_sampling_client(base_model=MODEL)
         sample = sampling.sample(PROMPT, 1, PARAMS, timeout=40)
@@ -153,7 +155,7 @@ def test_missing_results_end_at_the_deadline(pass_time: Callable[[float], None])
 def test_every_failure_shape_raises_error_with_reason(failure: str, kind: type[tw.TinkerError]) -> None:
     """Each shape of a failure raises the right class soon, with the reason, and the client continues."""
     retry = attrs.evolve(FAST, max_elapsed=0.5)
-    with client_of(Quirks(failure=failure), retry=retry) as client:
+    with open_quirky_client(Quirks(failure=failure), retry=retry) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         sampling = client.create_sampling_client(base_model=MODEL)
         failed = training.forward_backward([BAD_DATUM], "cross_entropy")
@@ -187,7 +189,7 @@ def test_every_failure_shape_raises_error_with_reason(failure: str, kind: type[t
 )
 def test_body_form_of_server_is_discovered(expected: list[float], wire: str, quirks: dict[str, Any]) -> None:
     """The client finds the body form of batches and results, with and without flags."""
-    with client_of(Quirks(**quirks), wire) as client:
+    with open_quirky_client(Quirks(**quirks), wire) as client:
         check(expected, client)
 
 
@@ -198,7 +200,7 @@ def test_body_form_of_server_is_discovered(expected: list[float], wire: str, qui
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0", "0.38.0"])
 def test_training_needs_no_optional_endpoint(expected: list[float], wire: str, missing_status: str) -> None:
     """The flow needs none of the optional calls."""
-    with client_of(Quirks(missing="optional", missing_status=missing_status), wire) as client:
+    with open_quirky_client(Quirks(missing="optional", missing_status=missing_status), wire) as client:
         check(expected, client)
 
 
@@ -206,13 +208,13 @@ def test_missing_announced_endpoints_do_not_stop_training(expected: list[float])
     """The client survives a server that announces calls which it does not have."""
     flags = {"sample_use_retrieve_futures": True, "sample_cancel_enabled": True, "sample_join_sampling_session": True}
     missing = {"retrieve_futures", "cancel_future", "join_sampling_session"}
-    with client_of(Quirks(missing=missing), "0.38.0", client_config=flags) as client:
+    with open_quirky_client(Quirks(missing=missing), "0.38.0", client_config=flags) as client:
         check(expected, client)
 
 
 def test_missing_endpoint_raises_error_with_its_name() -> None:
     """A user's call of a missing endpoint raises an error that names the call, and the client continues."""
-    with client_of(Quirks(missing={"set_checkpoint_ttl", "create_sampling_session"})) as client:
+    with open_quirky_client(Quirks(missing={"set_checkpoint_ttl", "create_sampling_session"})) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(TEST_TIMEOUT_S).path
         with pytest.raises(tw.NotFoundError, match="ttl"):
@@ -225,7 +227,7 @@ def test_missing_endpoint_raises_error_with_its_name() -> None:
 
 def test_unknown_field_error_names_field_and_dialect(expected: list[float]) -> None:
     """Newer fields are not sent by default; if set, they cause a 422 that names field and dialect, without a gap."""
-    with client_of(wire="0.6.3") as client:
+    with open_quirky_client(wire="0.6.3") as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
         with pytest.raises(tw.UnprocessableEntityError, match=r"ttl_seconds.*encoded for wire 0\.3\.0 to 0\.16\.1"):
@@ -238,20 +240,20 @@ def test_unknown_field_error_names_field_and_dialect(expected: list[float]) -> N
 
 def test_weights_with_short_path_can_be_sampled(expected: list[float]) -> None:
     """Weights named ``tinker://MODEL/NAME`` can be sampled."""
-    with client_of(Quirks(short_paths=True)) as client:
+    with open_quirky_client(Quirks(short_paths=True)) as client:
         check(expected, client)
 
 
 def test_short_prompt_logprobs_start_at_second_token(expected: list[float]) -> None:
     """N-1 values belong to all tokens but the first."""
     for wire in ("0.16.1", "0.25.0"):
-        with client_of(Quirks(prompt_logprobs="short"), wire) as client:
+        with open_quirky_client(Quirks(prompt_logprobs="short"), wire) as client:
             check(expected, client)
 
 
 def test_absent_prompt_logprobs_raise_or_warn(expected: list[float], caplog: pytest.LogCaptureFixture) -> None:
     """compute_logprobs raises an error; a sample arrives without them, with a warning."""
-    with client_of(Quirks(prompt_logprobs="absent")) as client:
+    with open_quirky_client(Quirks(prompt_logprobs="absent")) as client:
         check(expected, client, logprobs=False)
         sampling = client.create_sampling_client(base_model=MODEL)
         with pytest.raises(tw.APIResponseValidationError, match=r"prompt_logprobs: expected .* got none"):
@@ -263,12 +265,12 @@ def test_absent_prompt_logprobs_raise_or_warn(expected: list[float], caplog: pyt
 
 def test_ignored_topk_warns_and_rejected_topk_raises(caplog: pytest.LogCaptureFixture) -> None:
     """Ignored top-k causes a warning, rejected top-k a clear error."""
-    with client_of(Quirks(topk="ignored")) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
+    with open_quirky_client(Quirks(topk="ignored")) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         sampling = client.create_sampling_client(base_model=MODEL)
         request = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
         assert request.result(TEST_TIMEOUT_S).topk_prompt_logprobs is None
     assert "returned no topk_prompt_logprobs" in caplog.text
-    with client_of(Quirks(topk="rejected")) as client:
+    with open_quirky_client(Quirks(topk="rejected")) as client:
         sampling = client.create_sampling_client(base_model=MODEL)
         request = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
         with pytest.raises(tw.BadRequestError, match="topk_prompt_logprobs is not supported"):
@@ -280,7 +282,7 @@ def test_ignored_topk_warns_and_rejected_topk_raises(caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0"])
 def test_empty_metrics_are_accepted(expected: list[float], metrics: str, wire: str) -> None:
     """Empty and null metrics of one and several chunks read as no metrics."""
-    with client_of(Quirks(metrics=metrics), wire) as client:
+    with open_quirky_client(Quirks(metrics=metrics), wire) as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
         assert training.forward([DATUM] * 3, "cross_entropy").result(TEST_TIMEOUT_S).metrics == {}
@@ -289,7 +291,7 @@ def test_empty_metrics_are_accepted(expected: list[float], metrics: str, wire: s
 
 def test_rejected_late_load_does_not_stop_training(expected: list[float]) -> None:
     """A client from a state loads first; a later load is rejected clearly, and training continues."""
-    with client_of(Quirks(load_first=True)) as client:
+    with open_quirky_client(Quirks(load_first=True)) as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(TEST_TIMEOUT_S).path
@@ -302,7 +304,7 @@ def test_rejected_late_load_does_not_stop_training(expected: list[float]) -> Non
 def test_rejected_operations_leave_no_gap(strict: bool, counts_rejected: bool) -> None:
     """Rejected operations leave no gap in seq_ids, and reuse no number that the server counted."""
     quirks = Quirks(load_first=True, counts_rejected=counts_rejected)
-    with client_of(quirks, strict_sequence=strict, gap_wait_s=3600.0) as client:
+    with open_quirky_client(quirks, strict_sequence=strict, gap_wait_s=3600.0) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(TEST_TIMEOUT_S).path
         for _ in range(2):
@@ -316,7 +318,7 @@ def test_gap_of_an_uncertain_operation_does_not_block_training(strict: bool) -> 
     """An operation that may have arrived leaves a gap, and training continues."""
     fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     settings: dict[str, Any] = {"strict_sequence": strict, "gap_wait_s": 0.3, "fault_injection": fault_injection}
-    with client_of(**settings) as client:
+    with open_quirky_client(**settings) as client:
         training = client.create_lora_training_client(MODEL, rank=4).result(TEST_TIMEOUT_S)
         with pytest.raises(tw.APIConnectionError):
             training.optim_step(ADAM).result(TEST_TIMEOUT_S)
@@ -328,7 +330,7 @@ def test_operation_behind_endless_gap_ends_at_deadline(pass_time: Callable[[floa
     """The error of an operation behind a gap describes its state."""
     fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     retry = attrs.evolve(FAST, progress_timeout=50)
-    with client_of(gap_wait_s=3600.0, fault_injection=fault_injection, retry=retry, long_poll_s=0.1) as client:
+    with open_quirky_client(gap_wait_s=3600.0, fault_injection=fault_injection, retry=retry, long_poll_s=0.1) as client:
         training = client.create_lora_training_client(MODEL, rank=4).result(TEST_TIMEOUT_S)
         with pytest.raises(tw.APIConnectionError):
             training.optim_step(ADAM).result(TEST_TIMEOUT_S)
@@ -344,7 +346,7 @@ def test_operation_behind_endless_gap_ends_at_deadline(pass_time: Callable[[floa
 def test_request_ids_of_any_form_are_polled(expected: list[float], ids: str, in_one_poll: bool) -> None:
     """Request ids have any form, polled one by one or in batches."""
     flags = {"sample_use_retrieve_futures": True} if in_one_poll else {}
-    with client_of(Quirks(ids=ids), "0.38.0" if in_one_poll else "0.16.1", client_config=flags) as client:
+    with open_quirky_client(Quirks(ids=ids), "0.38.0" if in_one_poll else "0.16.1", client_config=flags) as client:
         check(expected, client)
 
 

@@ -122,7 +122,7 @@ DROPIN_MODULES = {"compat", "deprecations", "finder", "paths", "proto", "stubs"}
 """Modules of tinkerwire.dropin; they replace modules of the official SDK, under the paths of the SDK."""
 
 
-def exported_names(name: str) -> set[str]:
+def list_exported_names(name: str) -> set[str]:
     """Return the names that a module exports: ``__all__``, ``import X as X``, and what it defines."""
     module = pkgutil.resolve_name(f"tinkerwire.{name}")
     if hasattr(module, "__all__"):
@@ -141,7 +141,7 @@ def exported_names(name: str) -> set[str]:
 @pytest.mark.parametrize("name", EXPORTS)
 def test_public_module_exports_exactly_its_names(name: str) -> None:
     """A name becomes public only on purpose."""
-    assert exported_names(name) == EXPORTS[name]
+    assert list_exported_names(name) == EXPORTS[name]
 
 
 def test_tinkerwire_exports_exactly_its_names() -> None:

@@ -160,19 +160,19 @@ def hold_polls(kind: str) -> Callable[[ScriptedServer, Gate], None]:
     return lambda server, gate: server.on_poll(kind, lambda _: ScriptedResponse({}, gate=gate))
 
 
-def pending_poll(server: ScriptedServer, _: Gate) -> None:
+def make_pending_poll_rules(server: ScriptedServer, _: Gate) -> None:
     """Return rules of a server that never has a result."""
     server.on_poll("Sample", lambda _: ScriptedResponse({"type": "try_again"}))
 
 
-def busy(name: str, status: int, wait_s: str) -> Callable[[ScriptedServer, Gate], None]:
+def make_busy_rule(name: str, status: int, wait_s: str) -> Callable[[ScriptedServer, Gate], None]:
     """Return a rule that always requests a long wait."""
     return lambda server, _: server.rules.update(
         {name: lambda _: ScriptedResponse({}, status=status, headers={"retry-after": wait_s})}
     )
 
 
-def batched(server: ScriptedServer, gate: Gate) -> None:
+def make_batched_rules(server: ScriptedServer, gate: Gate) -> None:
     """Return rules of a server that offers batched polling and never reports a finished sample."""
 
     def config(_: RecordedRequest) -> ScriptedResponse:
@@ -182,22 +182,22 @@ def batched(server: ScriptedServer, gate: Gate) -> None:
     server.rules["retrieve_futures"] = lambda _: ScriptedResponse({}, gate=gate)
 
 
-def one_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+def sample_once(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Sample from a new sampling client."""
     return client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
 
 
-def one_step(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+def step_once(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Run a step of a new model."""
     return client.create_lora_training_client("base").optim_step(ADAM)
 
 
-def one_batch(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+def submit_batch_once(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Run a batch of a new model."""
     return client.create_lora_training_client("base").forward_backward([datum()], "cross_entropy")
 
 
-def second_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+def sample_behind_another(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Sample while another sample holds the only slot."""
     sampling = client.create_sampling_client(base_model="base")
     sampling.sample(PROMPT, 1, PARAMS).mark_retrieved()
@@ -206,23 +206,23 @@ def second_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
 
 WAITS: dict[str, tuple[Callable[[ScriptedServer, Gate], None], Callable[[tw.ServiceClient], tw.APIFuture[Any]]]] = {
     "discovery": (hold_responses("client/config"), send_single_request),
-    "discovery, for a batch": (hold_responses("client/config"), one_batch),
-    "the session": (hold_responses("create_session"), one_sample),
-    "the sampler": (hold_responses("create_sampling_session"), one_sample),
-    "the model": (hold_polls("CreateModel"), one_step),
-    "a submission": (hold_responses("optim_step"), one_step),
-    "a sample's submission": (hold_responses("asample"), one_sample),
-    "a poll": (hold_polls("ForwardBackward"), one_batch),
-    "polls without a result": (pending_poll, one_sample),
-    "batched polls": (batched, one_sample),
-    "a place in flight": (hold_polls("Sample"), second_sample),
-    "resends": (busy("optim_step", 503, "0.4"), one_step),
-    "a busy sampler": (busy("asample", 429, "0.4"), one_sample),
-    "a busy poll": (lambda server, _: server.on_poll("Sample", busy_response), one_sample),
+    "discovery, for a batch": (hold_responses("client/config"), submit_batch_once),
+    "the session": (hold_responses("create_session"), sample_once),
+    "the sampler": (hold_responses("create_sampling_session"), sample_once),
+    "the model": (hold_polls("CreateModel"), step_once),
+    "a submission": (hold_responses("optim_step"), step_once),
+    "a sample's submission": (hold_responses("asample"), sample_once),
+    "a poll": (hold_polls("ForwardBackward"), submit_batch_once),
+    "polls without a result": (make_pending_poll_rules, sample_once),
+    "batched polls": (make_batched_rules, sample_once),
+    "a place in flight": (hold_polls("Sample"), sample_behind_another),
+    "resends": (make_busy_rule("optim_step", 503, "0.4"), step_once),
+    "a busy sampler": (make_busy_rule("asample", 429, "0.4"), sample_once),
+    "a busy poll": (lambda server, _: server.on_poll("Sample", make_busy_response), sample_once),
 }
 
 
-def busy_response(_: RecordedRequest) -> ScriptedResponse:
+def make_busy_response(_: RecordedRequest) -> ScriptedResponse:
     """Return a response that requests a long wait."""
     return ScriptedResponse({}, status=503, headers={"retry-after": "50"})
 
@@ -296,7 +296,7 @@ def test_error_names_request_setting_and_queue(server: ScriptedServer) -> None:
     server.on_poll("OptimStep", lambda _: paused)
     policy = tw.RetryConfig(progress_timeout=0.5)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError) as caught:
-        one_step(client).result(TEST_TIMEOUT_S)
+        step_once(client).result(TEST_TIMEOUT_S)
     assert caught.value.request_id.startswith("optim_step/")
     for part in (
         "OptimStep optim_step/",

@@ -18,7 +18,7 @@ def is_type_variable(node: ast.stmt) -> bool:
     return isinstance(value, ast.Call) and getattr(value.func, "id", "") in {"TypeVar", "ParamSpec"}
 
 
-def defined_names(module: ast.Module) -> Iterator[str]:
+def list_defined_names(module: ast.Module) -> Iterator[str]:
     """Yield the names of the functions, classes and variables that a module defines at its top level."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -29,11 +29,11 @@ def defined_names(module: ast.Module) -> Iterator[str]:
             yield node.target.id
 
 
-def repeated_names() -> dict[str, list[str]]:
+def find_repeated_names() -> dict[str, list[str]]:
     """Return the public names with more than one definition, with the modules that define them."""
     modules: defaultdict[str, set[str]] = defaultdict(set)
     for path in OVERLAY.rglob("*.py"):
-        for name in defined_names(ast.parse(path.read_text())):
+        for name in list_defined_names(ast.parse(path.read_text())):
             if not name.startswith("_") and name not in CONVENTIONS:
                 modules[name].add(str(path.relative_to(OVERLAY)))
     return {name: sorted(paths) for name, paths in sorted(modules.items()) if len(paths) > 1}
@@ -41,4 +41,4 @@ def repeated_names() -> dict[str, list[str]]:
 
 def test_public_name_is_defined_in_one_module() -> None:
     """A reader who searches for a public name finds one definition."""
-    assert repeated_names() == {}
+    assert find_repeated_names() == {}

@@ -14,7 +14,7 @@ OVERLAY = Path(__file__).parents[2] / "overlay"
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
-def version_literals(source: str) -> list[str]:
+def find_version_literals(source: str) -> list[str]:
     """Return the string literals of a module that are versions."""
     return [
         node.value
@@ -28,7 +28,7 @@ def test_overlay_has_no_version_literals() -> None:
     literals = {
         str(path.relative_to(OVERLAY)): versions
         for path in sorted(OVERLAY.rglob("*.py"))
-        if (versions := version_literals(path.read_text(encoding="utf-8")))
+        if (versions := find_version_literals(path.read_text(encoding="utf-8")))
     }
     assert literals == {"tinkerwire/version.py": [__version__]}
 
@@ -36,4 +36,4 @@ def test_overlay_has_no_version_literals() -> None:
 @pytest.mark.parametrize("source", ['SINCE = "0.25.0"', 'is_in_range(version, "0.18.2", None)'])
 def test_search_finds_version_literals(source: str) -> None:
     """The search finds versions in assignments and in calls."""
-    assert len(version_literals(source)) == 1
+    assert len(find_version_literals(source)) == 1

@@ -34,7 +34,7 @@ EXISTING_IDS: dict[str, Any] = {}
 """Ids that the server really has, so that fuzzing reaches beyond the door."""
 
 
-def _valid(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:
+def _draw_valid(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:
     """Generate values that fit a schema: mostly small, with real ids for known names."""
     schema = resolve_reference(DOCUMENT, schema)
     if name in EXISTING_IDS:
@@ -45,25 +45,25 @@ def _valid(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:
         return st.sampled_from(schema["enum"])
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            return st.one_of([_valid(member, name) for member in schema[key]])
+            return st.one_of([_draw_valid(member, name) for member in schema[key]])
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
-    return st.one_of([_of_type(kind, schema) for kind in kinds])
+    return st.one_of([_draw_type(kind, schema) for kind in kinds])
 
 
-def _of_type(kind: str | None, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
+def _draw_type(kind: str | None, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if kind == "object":
         fields = schema.get("properties", {})
-        needed = {key: _valid(fields[key], key) for key in schema.get("required", [])}
-        optional = {key: _valid(field, key) for key, field in fields.items() if key not in needed}
+        needed = {key: _draw_valid(fields[key], key) for key in schema.get("required", [])}
+        optional = {key: _draw_valid(field, key) for key, field in fields.items() if key not in needed}
         if fields:
             return st.fixed_dictionaries(needed, optional=optional)
         extra = schema.get("additionalProperties", True)
-        value = _valid(extra) if isinstance(extra, dict) else JUNK
+        value = _draw_valid(extra) if isinstance(extra, dict) else JUNK
         keys = st.sampled_from(["target_tokens", "weights", "logprobs", "advantages", "x"])
         return st.dictionaries(keys, value, max_size=3)
     return {
-        "array": st.lists(_valid(schema.get("items", {})), max_size=3) if kind == "array" else st.nothing(),
+        "array": st.lists(_draw_valid(schema.get("items", {})), max_size=3) if kind == "array" else st.nothing(),
         "string": WORDS | st.text(max_size=8),
         "integer": st.integers(-3, 300) | st.integers(-(2**63), 2**63 - 1),
         "number": st.floats(-2, 2) | st.integers(-3, 300) | st.floats(allow_nan=False, allow_infinity=False),
@@ -140,7 +140,7 @@ def test_mutated_body_causes_no_server_error(
     server: EmbeddedServer, caplog: pytest.LogCaptureFixture, operation: str, spoil: bool, data: st.DataObject
 ) -> None:
     """Valid bodies, and bodies with one mutated part, give a 4xx, a result, or a user error."""
-    body = data.draw(_valid(SERVED[operation]["requestBody"]["content"]["application/json"]["schema"]))
+    body = data.draw(_draw_valid(SERVED[operation]["requestBody"]["content"]["application/json"]["schema"]))
     if spoil:
         body = _mutate(body, data)
     row = OPERATIONS[operation]

@@ -16,7 +16,7 @@ def document(schemas: dict[str, Any] | None = None, paths: dict[str, Any] | None
     return {"openapi": "3.1.0", "info": info, "paths": paths or {}, "components": {"schemas": schemas or {}}}
 
 
-def schemas_at(version: str, **schemas: Any) -> dict[str, Any]:
+def project_schemas(version: str, **schemas: Any) -> dict[str, Any]:
     """Return the schemas of a contract at a version."""
     projected: dict[str, Any] = project(document(schemas), version)["components"]["schemas"]
     return projected

@@ -14,7 +14,7 @@ RANK_FIELD = """        rank: {type: integer, description: Inner dimension of th
 """The text of a field in training.yaml."""
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def read_package_files(folder: Path) -> dict[str, bytes]:
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 

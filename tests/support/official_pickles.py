@@ -14,14 +14,14 @@ import tinker
 from tinker import types
 
 
-def topk(name: str) -> Any:
+def make_topk(name: str) -> Any:
     """Return two matrices with the two most likely tokens at one position."""
     module = __import__(f"tinker.types.{name}", fromlist=["x"])
     (cls,) = (getattr(module, exported) for exported in module.__all__)
     return cls(token_ids=np.array([[7, 8]], np.int32), logprobs=np.array([[-0.5, -1.5]], np.float32))
 
 
-def results() -> dict[str, Any]:
+def make_results() -> dict[str, Any]:
     """Return sampling results: pydantic models in old versions, dataclasses with arrays in newer ones."""
     sequence = types.SampledSequence
     if hasattr(sequence, "model_fields"):
@@ -31,20 +31,20 @@ def results() -> dict[str, Any]:
         )
         return {"sequence": sample, "response": response}
     is_new = "sequence_id" in sequence.__dataclass_fields__
-    newer = {"sequence_id": "q", "topk_logprobs_np": topk("topk_logprobs")} if is_new else {}
+    newer = {"sequence_id": "q", "topk_logprobs_np": make_topk("topk_logprobs")} if is_new else {}
     arrays = {"tokens_np": np.array([5, 6], np.int32), "logprobs_np": np.array([-0.5, -1.0], np.float32)}
     sample = sequence(stop_reason="length", **arrays, **newer)
     response = types.SampleResponse(
         sequences=[sequence(stop_reason="length", **arrays, **newer)],
         prompt_logprobs_np=np.array([np.nan, -1.0], np.float32),
-        topk_prompt_logprobs_np=topk("topk_logprobs" if is_new else "topk_prompt_logprobs"),
+        topk_prompt_logprobs_np=make_topk("topk_logprobs" if is_new else "topk_prompt_logprobs"),
     )
     # Lists that were read once are kept beside the arrays, in the pickle too.
     _ = response.sequences[0].tokens, response.prompt_logprobs
     return {"sequence": sample, "response": response}
 
 
-def models() -> dict[str, Any]:
+def make_models() -> dict[str, Any]:
     """Return at least one object of each kind that users pickle."""
     ids = types.TensorData(data=[3, 4], dtype="int64", shape=[2])
     table = types.TensorData(data=[1.0, 2.0, 3.0, 4.0], dtype="float32", shape=[2, 2])
@@ -62,13 +62,13 @@ def models() -> dict[str, Any]:
         "run": types.TrainingRun(
             training_run_id="r", base_model="b", model_owner="o", is_lora=True, last_request_time="2026-01-02T03:04:05Z"
         ),
-        **results(),
+        **make_results(),
     }
 
 
 if __name__ == "__main__":
     pickles = {
-        protocol: base64.b64encode(zlib.compress(pickle.dumps(models(), protocol), 9)).decode()
+        protocol: base64.b64encode(zlib.compress(pickle.dumps(make_models(), protocol), 9)).decode()
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
     }
     json.dump({"version": tinker.__version__, "pickles": pickles}, sys.stdout)

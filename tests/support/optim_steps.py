@@ -29,7 +29,7 @@ def step_error(server: ScriptedServer, training: tw.TrainingClient, *responses: 
     return caught.value
 
 
-def expired_step_error(
+def make_expired_step_error(
     server: ScriptedServer, response: ScriptedResponse, pass_time: Callable[[float], None]
 ) -> tw.RequestTimeoutError:
     """Return the error of an optimizer step whose deadline of 50 s passes while its first poll gets a response."""

@@ -203,7 +203,7 @@ class ScriptedServer:
             method=request.method,
             headers={name.lower(): value for name, value in request.headers.items()},
             query=dict(request.query),
-            body=_body(content, request.headers),
+            body=_decode_body(content, request.headers),
             time=time.monotonic(),
             peer=request.transport.get_extra_info("peername") if request.transport else ("", 0),
         )
@@ -245,7 +245,7 @@ class ScriptedServer:
         return response
 
 
-def _body(content: bytes, headers: Mapping[str, str]) -> Any:
+def _decode_body(content: bytes, headers: Mapping[str, str]) -> Any:
     """Return the JSON value of a body; protobuf as its JSON form."""
     if headers.get("content-type") != PROTOBUF:
         return json.loads(content) if content else None

@@ -36,7 +36,7 @@ def create_router(version: str) -> Router:
 
 
 @cache
-def _response_validator(version: str, operation: str, status: int) -> jsonschema_rs.Validator | None:
+def _create_response_validator(version: str, operation: str, status: int) -> jsonschema_rs.Validator | None:
     """Return the validator of the JSON body of an operation's response; None for an empty body."""
     document = load_contract(version)
     row = next(op for item in document["paths"].values() for op in item.values() if op["operationId"] == operation)
@@ -54,7 +54,7 @@ def check_response(version: str, request: WireRequest, status: int, body: Any) -
         operation, _ = create_router(version).find(request.method, request.path)
     except HttpError:
         return
-    validator = _response_validator(version, operation.name, status)
+    validator = _create_response_validator(version, operation.name, status)
     if validator is None:
         assert body is None, f"{operation.name} {status}: {body}"
     elif not isinstance(body, bytes):

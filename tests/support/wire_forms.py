@@ -20,7 +20,7 @@ def project_contract(version: str) -> dict[str, Any]:
     return project(CONTRACT, version)
 
 
-def schema_of(name: str, version: str = NEWEST) -> dict[str, Any]:
+def read_schema(name: str, version: str = NEWEST) -> dict[str, Any]:
     schema: dict[str, Any] = project_contract(version)["components"]["schemas"][name]
     return schema
 

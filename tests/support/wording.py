@@ -29,7 +29,7 @@ WORDS = {re.compile(pattern, re.IGNORECASE): advice for pattern, advice in PATTE
 def find_wording(path: Path) -> list[str]:
     """Return a line for each place of a file that one of the patterns matches."""
     findings = []
-    for line, text, is_opening in _texts(path):
+    for line, text, is_opening in _read_texts(path):
         if is_opening and HEADLESS.match(text) and not text.endswith("?"):
             findings.append(f"{path}:{line}: {text[:80]!r} has no main clause; begin with a verb or a noun")
         for pattern, advice in WORDS.items():
@@ -38,7 +38,7 @@ def find_wording(path: Path) -> list[str]:
     return findings
 
 
-def _texts(path: Path) -> Iterator[tuple[int, str, bool]]:
+def _read_texts(path: Path) -> Iterator[tuple[int, str, bool]]:
     """Yield line, text, and whether the text opens a docstring or comment."""
     source = path.read_text()
     if path.suffix != ".py":

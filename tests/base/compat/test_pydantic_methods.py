@@ -78,10 +78,10 @@ def test_dumps_omit_nulls_and_defaults_on_request() -> None:
     assert REQUEST.model_dump(exclude_defaults=True) == expected
     assert REQUEST.model_dump(exclude_unset=True) == expected
     # An absent key, as opposed to null.
-    assert "shape" not in _with_unset().model_dump()
+    assert "shape" not in _unset_field().model_dump()
 
 
-def _with_unset() -> Any:
+def _unset_field() -> Any:
     from tinkerwire_generated.models import TensorDataParam  # noqa: PLC0415
 
     return TensorDataParam(data=[1.0], dtype="float32")

@@ -24,12 +24,12 @@ PARAMS = m.SamplingParams(max_tokens=4)
 ANY = Converter()
 
 
-def at(version: str) -> Converter:
+def converter_at(version: str) -> Converter:
     return Converter(contract_rules(version, version, f"wire {version}"))
 
 
-def sent(model: Any, version: str = "0.16.1") -> Any:
-    return orjson.loads(at(version).encode(model))
+def encode_at(model: Any, version: str = "0.16.1") -> Any:
+    return orjson.loads(converter_at(version).encode(model))
 
 
 @pytest.mark.parametrize(
@@ -37,15 +37,15 @@ def sent(model: Any, version: str = "0.16.1") -> Any:
 )
 def test_prompt_logprobs_have_three_values(value: bool | None, wire: Any) -> None:
     """Null is omitted, so the server decides; false and true are sent."""
-    body = sent(m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS, prompt_logprobs=value))
+    body = encode_at(m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS, prompt_logprobs=value))
     assert {key: item for key, item in body.items() if key == "prompt_logprobs"} == wire
     assert ANY.structure(body, m.SampleRequest).prompt_logprobs is value
 
 
 def test_defaults_are_sent() -> None:
     """All defaults of a request stand on the wire, and no optional null does."""
-    assert sent(PARAMS) == {"max_tokens": 4, "temperature": 1, "top_k": -1, "top_p": 1}
-    assert sent(m.AdamParams()) == {
+    assert encode_at(PARAMS) == {"max_tokens": 4, "temperature": 1, "top_k": -1, "top_p": 1}
+    assert encode_at(m.AdamParams()) == {
         "learning_rate": 1e-4,
         "beta1": 0.9,
         "beta2": 0.95,
@@ -57,9 +57,9 @@ def test_defaults_are_sent() -> None:
 
 def test_required_null_is_sent() -> None:
     """Null is not left out where the contract requires the key."""
-    assert sent(m.SetCheckpointTtlRequest(ttl_seconds=None)) == {"ttl_seconds": None}
+    assert encode_at(m.SetCheckpointTtlRequest(ttl_seconds=None)) == {"ttl_seconds": None}
     request = m.CreateSessionRequest(tags=[], user_metadata=None, sdk_version="0.16.1")
-    assert sent(request)["user_metadata"] is None
+    assert encode_at(request)["user_metadata"] is None
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_call"])
@@ -137,9 +137,9 @@ def test_arrays_of_responses_are_written(dtype: str) -> None:
 
 def test_fields_that_a_version_lacks_are_omitted_at_their_default() -> None:
     """Older servers do not receive newer fields that are not set."""
-    assert "weight_decay" not in sent(m.AdamParams(), "0.6.3")
-    assert "allow_metadata_only" not in sent(m.FutureRetrieveRequest(request_id="r"), "0.13.1")
-    assert sent(m.SaveWeightsRequest(model_id="m"), "0.4.1") == {"model_id": "m", "type": "save_weights"}
+    assert "weight_decay" not in encode_at(m.AdamParams(), "0.6.3")
+    assert "allow_metadata_only" not in encode_at(m.FutureRetrieveRequest(request_id="r"), "0.13.1")
+    assert encode_at(m.SaveWeightsRequest(model_id="m"), "0.4.1") == {"model_id": "m", "type": "save_weights"}
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_fields_that_a_version_lacks_are_omitted_at_their_default() -> None:
 def test_values_that_a_version_lacks_raise_dialect_error(model: Any, version: str, subject: str, span: str) -> None:
     """The error for a field, model or enum value that the version lacks has its name and versions."""
     with pytest.raises(DialectError) as caught:
-        at(version).encode(model)
+        converter_at(version).encode(model)
     assert str(caught.value).startswith(f"{subject} is not in wire {version}: it exists {span};")
     assert (caught.value.what, caught.value.version) == (subject, version)
     assert str(caught.value.since) in span
@@ -199,23 +199,23 @@ def test_values_that_a_version_lacks_raise_dialect_error(model: Any, version: st
 def test_missing_fields_that_a_version_requires_raise_dialect_error(model: Any, version: str, field: str) -> None:
     """A field that only some versions require is optional in the others."""
     with pytest.raises(DialectError, match=f"{field} is required in wire {version}; give it a value"):
-        at(version).encode(model)
-    assert sent(m.LoadWeightsRequest(model_id="m", path="p"), "0.4.1")["path"] == "p"
-    assert "height" not in sent(m.ImageChunk(data=b"", format="png"))
+        converter_at(version).encode(model)
+    assert encode_at(m.LoadWeightsRequest(model_id="m", path="p"), "0.4.1")["path"] == "p"
+    assert "height" not in encode_at(m.ImageChunk(data=b"", format="png"))
 
 
 def test_scalar_types_depend_on_the_version() -> None:
     """Numbers may stand where strings came later, and everything may once they have come."""
     numbers = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": 0.2, "steps": 2})
-    assert sent(numbers, "0.4.1")["loss_fn_config"] == {"clip": 0.2, "steps": 2}
+    assert encode_at(numbers, "0.4.1")["loss_fn_config"] == {"clip": 0.2, "steps": 2}
     with_loss_id = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"loss_id": "l"})
-    assert sent(with_loss_id, "0.26.2")["loss_fn_config"] == {"loss_id": "l"}
+    assert encode_at(with_loss_id, "0.26.2")["loss_fn_config"] == {"loss_id": "l"}
 
 
 def test_loss_functions_depend_on_the_version() -> None:
     """Each version takes the losses that it has; a name that none has is refused with the list."""
-    assert sent(m.ForwardBackwardInput(data=[], loss_fn="ppo"), "0.4.1")["loss_fn"] == "ppo"
-    assert sent(m.ForwardBackwardInput(data=[], loss_fn="dro"), "0.6.3")["loss_fn"] == "dro"
+    assert encode_at(m.ForwardBackwardInput(data=[], loss_fn="ppo"), "0.4.1")["loss_fn"] == "ppo"
+    assert encode_at(m.ForwardBackwardInput(data=[], loss_fn="dro"), "0.6.3")["loss_fn"] == "dro"
     with pytest.raises(ValueError, match=r"ForwardBackwardInput.loss_fn: must be one of 'cross_entropy', "):
         m.ForwardBackwardInput(data=[], loss_fn="crossentropy")
 
@@ -302,8 +302,8 @@ def test_values_without_json_form_raise_type_error(metadata: Any, words: str) ->
 
 def test_numpy_scalars_are_written() -> None:
     """A learning rate out of a numpy schedule is a number like any other."""
-    assert sent(m.AdamParams(learning_rate=np.float32(0.5), beta1=np.float64(0.25)))["learning_rate"] == 0.5
-    assert sent(m.SamplingParams(max_tokens=np.int64(3)))["max_tokens"] == 3
+    assert encode_at(m.AdamParams(learning_rate=np.float32(0.5), beta1=np.float64(0.25)))["learning_rate"] == 0.5
+    assert encode_at(m.SamplingParams(max_tokens=np.int64(3)))["max_tokens"] == 3
 
 
 def test_invalid_values_in_mutated_lists_raise_type_error() -> None:
@@ -325,7 +325,7 @@ def test_error_bodies_of_any_shape_are_kept() -> None:
 
 def test_converters_serve_many_threads() -> None:
     """The first use from many threads at once is as good as any other."""
-    conv = at("0.16.1")
+    conv = converter_at("0.16.1")
     request = m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS)
     with ThreadPoolExecutor(16) as pool:
         texts = set(pool.map(lambda _: conv.encode(request), range(64)))
@@ -340,4 +340,4 @@ def test_naive_datetimes_are_not_sent() -> None:
     with pytest.raises(ValueError, match=r"SessionStartEvent.timestamp: .* has no time zone; pass an aware datetime"):
         m.SessionStartEvent(timestamp=datetime(2025, 1, 31), **fields)
     event = m.SessionStartEvent(timestamp=datetime(2025, 1, 31, tzinfo=timezone(timedelta(hours=1))), **fields)
-    assert sent(event)["timestamp"] == "2025-01-31T00:00:00+01:00"
+    assert encode_at(event)["timestamp"] == "2025-01-31T00:00:00+01:00"

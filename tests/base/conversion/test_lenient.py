@@ -189,7 +189,7 @@ def converter(warnings: list[str]) -> Converter:
     return Converter(report=warnings.append)
 
 
-def places(value: Any, place: Place = ()) -> Iterator[Place]:
+def list_places(value: Any, place: Place = ()) -> Iterator[Place]:
     """Every place of a JSON value, except within free metadata."""
     if place:
         yield place
@@ -197,10 +197,10 @@ def places(value: Any, place: Place = ()) -> Iterator[Place]:
         return
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in pairs:
-        yield from places(item, (*place, key))
+        yield from list_places(item, (*place, key))
 
 
-def at(value: Any, place: Place) -> Any:
+def read_value(value: Any, place: Place) -> Any:
     """Return the value at a place of JSON values and models, None below None."""
     for step in place:
         if value is None:
@@ -233,7 +233,7 @@ def is_within(place: Place, outer: Place) -> bool:
     return place[: len(outer)] == outer
 
 
-def lost_with(place: Place) -> Place:
+def find_lost_place(place: Place) -> Place:
     """Return the place of the value that is lost: the tagged object for a tag."""
     return place[:-1] if place[-1] == "type" and place[-2] in TAGGED else place
 
@@ -250,7 +250,7 @@ def garble(value: Any) -> Iterator[Any]:
         yield from ("x", 5, True, [] if isinstance(value, dict) else {})
 
 
-def changed(value: Any, place: Place, *new: Any) -> Any:
+def change_value(value: Any, place: Place, *new: Any) -> Any:
     """Return a copy with another value, or none, at a place."""
     variant = json.loads(json.dumps(value))
     inner = variant
@@ -263,15 +263,15 @@ def changed(value: Any, place: Place, *new: Any) -> Any:
     return variant
 
 
-def variants(response: Any, place: Place) -> Iterator[Any]:
+def make_variants(response: Any, place: Place) -> Iterator[Any]:
     """Return the response with the value at a place null, garbled and missing."""
-    for new in (None, *garble(at(response, place))):
-        yield changed(response, place, new)
+    for new in (None, *garble(read_value(response, place))):
+        yield change_value(response, place, new)
     if isinstance(place[-1], str) and place[:-1] not in MAPS:
-        yield changed(response, place)
+        yield change_value(response, place)
 
 
-def path_of(kind: type, place: Place) -> str:
+def format_place(kind: type, place: Place) -> str:
     """Return a place as errors name it."""
     steps = (f"[{step!r}]" if isinstance(step, int) else f".{step}" for step in place)
     return kind.__name__ + "".join(steps)
@@ -281,34 +281,34 @@ def path_of(kind: type, place: Place) -> str:
 def test_null_missing_or_garbled_value_loses_only_itself(converter: Converter, warnings: list[str], kind: type) -> None:
     """With each value nulled, removed or garbled in turn, the others arrive, or an essential value raises an error."""
     response = RESPONSES[kind]
-    everywhere = list(places(response))
+    everywhere = list(list_places(response))
     valid_model = converter.structure(response, kind)
-    values = {place: at(valid_model, place) for place in everywhere}
+    values = {place: read_value(valid_model, place) for place in everywhere}
     assert not warnings
     for place in everywhere:
-        for variant in variants(response, place):
+        for variant in make_variants(response, place):
             try:
                 model = converter.structure(variant, kind)
             except ValueError as error:
                 assert is_strict(kind, place), error
-                assert str(error).endswith((path_of(kind, place), path_of(kind, place[:-1]))), error
+                assert str(error).endswith((format_place(kind, place), format_place(kind, place[:-1]))), error
                 assert str(place[-1]) in str(error)
                 continue
             for path in everywhere:
-                if not is_within(path, lost_with(place)) and not is_within(place, path):
-                    assert at(model, path) == values[path], (place, variant)
+                if not is_within(path, find_lost_place(place)) and not is_within(place, path):
+                    assert read_value(model, path) == values[path], (place, variant)
             if is_strict(kind, place):
-                assert at(model, place) is None, "only where the contract lets it be absent"
+                assert read_value(model, place) is None, "only where the contract lets it be absent"
 
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=lambda kind: kind.__name__)
 def test_garbled_essential_value_raises_an_error(converter: Converter, kind: type) -> None:
     """An id, a path or a list of another type is an error that names its place."""
     response = RESPONSES[kind]
-    for place in filter(lambda place: is_strict(kind, place), places(response)):
-        for new in (5, {"a": 1}) if isinstance(at(response, place), str) else ("x", [5]):
+    for place in filter(lambda place: is_strict(kind, place), list_places(response)):
+        for new in (5, {"a": 1}) if isinstance(read_value(response, place), str) else ("x", [5]):
             with pytest.raises(ValueError, match=kind.__name__):
-                converter.structure(changed(response, place, new), kind)
+                converter.structure(change_value(response, place, new), kind)
 
 
 def test_one_warning_per_field_names_it(converter: Converter, warnings: list[str]) -> None:

@@ -19,7 +19,7 @@ CONVERTER = Converter()
 TEXT = ModelInput.from_ints([1, 2, 3])
 
 
-def flat(values: list[Any]) -> TensorData:
+def make_tensor(values: list[Any]) -> TensorData:
     return TensorData(data=values, dtype="float32")
 
 
@@ -91,7 +91,7 @@ def test_invalid_loss_inputs_raise_errors_with_key_and_position(inputs: Any, kin
 
 def test_numpy_scalars_in_a_list_are_numbers() -> None:
     """A flat list of numpy scalars is equivalent to a list of Python numbers."""
-    tensor = flat([np.float32(0.5), np.int64(2)])
+    tensor = make_tensor([np.float32(0.5), np.int64(2)])
     datum = Datum(model_input=TEXT, loss_fn_inputs={"weights": tensor})
     assert b'"data":[0.5,2]' in CONVERTER.encode(datum)
 

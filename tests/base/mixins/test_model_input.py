@@ -16,7 +16,7 @@ from tinkerwire_generated.models import (
 TEXT = ModelInput.from_ints([1, 2, 3])
 
 
-def image(**changes: Any) -> ImageChunk:
+def make_image(**changes: Any) -> ImageChunk:
     return ImageChunk(**{"data": b"\x89PNG", "format": "png", **changes})
 
 
@@ -30,7 +30,7 @@ def test_append_returns_a_new_input() -> None:
 def test_images_have_no_token_ids() -> None:
     """The error of to_ints names the chunk that is not text."""
     with pytest.raises(ValueError, match=r"chunks\[1\]: ImageChunk has no token ids"):
-        TEXT.append(image()).to_ints()
+        TEXT.append(make_image()).to_ints()
 
 
 @pytest.mark.parametrize("chunk", [[1, 2], 5, None, {"tokens": [1]}, TEXT])

@@ -17,7 +17,7 @@ from tinkerwire._futures import operation_record
 pytestmark = pytest.mark.timeout(60)
 
 
-def optim_step(client: tw.ServiceClient) -> Pending:
+def run_step(client: tw.ServiceClient) -> Pending:
     return client.create_lora_training_client("base").result(TEST_TIMEOUT_S).optim_step(ADAM)
 
 
@@ -47,7 +47,7 @@ def get_archive_url(client: tw.ServiceClient) -> Pending:
 
 Operation = Callable[[tw.ServiceClient], Pending]
 OPERATIONS: dict[str, Operation] = {
-    "optim_step": optim_step,
+    "optim_step": run_step,
     "save_weights_for_sampler": lambda client: create_model(client).save_weights_and_get_sampling_client(),
     "asample": sample,
     "create_session": create_model,
@@ -149,7 +149,7 @@ def test_failed_operation_is_submitted_once(server: ScriptedServer, client: tw.S
         server.healthy_response, ScriptedResponse({"error": "no", "category": category})
     )
     with pytest.raises(tw.RequestFailedError):
-        optim_step(client).result(TEST_TIMEOUT_S)
+        run_step(client).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 1
 
 
@@ -157,7 +157,7 @@ def test_should_retry_header_overrides_status(server: ScriptedServer, client: tw
     """The header x-should-retry makes a 500 final and a 404 retryable."""
     server.rules["optim_step"] = lambda _: ScriptedResponse({}, status=500, headers={"x-should-retry": "false"})
     with pytest.raises(tw.InternalServerError):
-        optim_step(client).result(TEST_TIMEOUT_S)
+        run_step(client).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 1
     server.rules["asample"] = in_order(
         ScriptedResponse({}, status=404, headers={"x-should-retry": "true"}), server.healthy_response
@@ -179,7 +179,7 @@ def test_disabled_retries_send_once(server: ScriptedServer, name: str, operation
 def test_resend_after_lost_response_keeps_seq_id_and_key(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A server that accepted the first request does not train twice."""
     server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
-    optim_step(client).result(TEST_TIMEOUT_S)
+    run_step(client).result(TEST_TIMEOUT_S)
     first, second = server.named("optim_step")
     assert first.body == second.body
     assert first.headers["x-idempotency-key"] == second.headers["x-idempotency-key"]
@@ -192,12 +192,12 @@ def test_repeated_retries_are_logged(
     client.get_server_capabilities()
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         server.rules["optim_step"] = in_order(ScriptedResponse({}, status=500), server.healthy_response)
-        optim_step(client).result(TEST_TIMEOUT_S)
+        run_step(client).result(TEST_TIMEOUT_S)
         assert not caplog.records
         server.rules["optim_step"] = in_order(
             *[ScriptedResponse({"detail": "disk full"}, status=500)] * 3, server.healthy_response
         )
-        optim_step(client).result(TEST_TIMEOUT_S)
+        run_step(client).result(TEST_TIMEOUT_S)
     assert len(caplog.records) == 1
     assert "disk full" in caplog.messages[0]
     assert "attempt 3 follows" in caplog.messages[0]
@@ -236,7 +236,7 @@ def test_client_waits_for_retry_after(server: ScriptedServer, client: tw.Service
         )
 
     server.rules["optim_step"] = rule
-    optim_step(client).result(TEST_TIMEOUT_S)
+    run_step(client).result(TEST_TIMEOUT_S)
     first, second = server.named("optim_step")
     assert second.time - first.time >= 0.3
 

@@ -40,7 +40,7 @@ def trigger(rule: RetryRule) -> ScriptedResponse:
     return ScriptedResponse(status=next((status for status in range(400, 600) if status in rule.statuses), 403))
 
 
-def options(server: ScriptedServer, rule: RetryRule, **flags: bool) -> dict[str, Any]:
+def make_options(server: ScriptedServer, rule: RetryRule, **flags: bool) -> dict[str, Any]:
     """Return the options of a client that meets the row; the second request for a token fails."""
     if rule.is_credential_error:
         server.rules["auth/token"] = in_order(ScriptedResponse({"jwt": token()}), ScriptedResponse(status=403))
@@ -51,7 +51,7 @@ def options(server: ScriptedServer, rule: RetryRule, **flags: bool) -> dict[str,
 def walk_request(server: ScriptedServer, rule: RetryRule) -> None:
     """Send one request that fails once."""
     server.rules["get_server_capabilities"] = in_order(trigger(rule), server.healthy_response)
-    with open_client(server.url, **options(server, rule)) as client:
+    with open_client(server.url, **make_options(server, rule)) as client:
         client.session_id  # noqa: B018  (the first token is used up here)
         if rule.decision is Decision.RETRY:
             client.get_server_capabilities()
@@ -64,7 +64,7 @@ def walk_request(server: ScriptedServer, rule: RetryRule) -> None:
 def walk_poll(server: ScriptedServer, rule: RetryRule) -> None:
     """Poll a result as often as the row allows, and once more."""
     retries = rule.max_retries or 1
-    with open_client(server.url, **options(server, rule)) as client:
+    with open_client(server.url, **make_options(server, rule)) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.get_info()
         server.on_poll("OptimStep", in_order(*[trigger(rule)] * retries, server.healthy_response))
@@ -90,7 +90,7 @@ def walk_batched_poll(server: ScriptedServer, rule: RetryRule) -> None:
         return ScriptedResponse({"completions": completions, "cursor": request.body["prev_cursor"]})
 
     server.rules["retrieve_futures"] = in_order(trigger(rule), finished)
-    with open_client(server.url, **options(server, rule, sample_use_retrieve_futures=True)) as client:
+    with open_client(server.url, **make_options(server, rule, sample_use_retrieve_futures=True)) as client:
         sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         if rule.is_credential_error:
             # The credential is missing for the poll of the sample, too.
@@ -131,7 +131,7 @@ def walk_sample(server: ScriptedServer, rule: RetryRule) -> None:
 def walk_submission(server: ScriptedServer, rule: RetryRule) -> None:
     """Submit an operation once without success, and then another one."""
     single_attempt = tw.RetryConfig(enable_retry_logic=False)
-    with open_client(server.url, retry=single_attempt, **options(server, rule)) as client:
+    with open_client(server.url, retry=single_attempt, **make_options(server, rule)) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.get_info()
         server.rules["optim_step"] = in_order(trigger(rule), server.healthy_response)

@@ -13,7 +13,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
-from support.optim_steps import expired_step_error
+from support.optim_steps import make_expired_step_error
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._futures.future import APIFuture
@@ -197,7 +197,7 @@ def test_deadline_of_the_operation_differs_from_timeout_of_the_wait(
     server: ScriptedServer, pass_time: Callable[[float], None]
 ) -> None:
     """A future that failed at its own deadline raises RequestTimeoutError, which is a TimeoutError as well."""
-    assert isinstance(expired_step_error(server, ScriptedResponse(gate=Gate()), pass_time), TimeoutError)
+    assert isinstance(make_expired_step_error(server, ScriptedResponse(gate=Gate()), pass_time), TimeoutError)
 
 
 def test_loop_thread_runs_from_first_to_last_user() -> None:

@@ -53,18 +53,18 @@ def handle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], o
     signal.signal(signal.SIGUSR1, before)
 
 
-def reporter(client: tw.ServiceClient) -> Telemetry:
+def find_reporter(client: tw.ServiceClient) -> Telemetry:
     """Return the reporter of a client, which these tests enable."""
     telemetry_client = client.get_telemetry()
     assert telemetry_client is not None
     return telemetry_client
 
 
-def calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callable[[], object]]:
+def list_calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callable[[], object]]:
     """Return the public methods that are interrupted, and that the handler calls."""
     training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
-    telemetry = reporter(client)
+    telemetry = find_reporter(client)
 
     def open_and_use() -> None:
         with open_client(server.url) as second_client:
@@ -91,7 +91,7 @@ def test_handler_may_call_interrupted_method(
 ) -> None:
     """A handler that calls the same method at each line of it gets the result, and so does the interrupted call."""
     with open_client(server.url) as client:
-        call = calls(client, server)[name]
+        call = list_calls(client, server)[name]
         handled: list[Any] = []
 
         def work() -> None:
@@ -121,7 +121,7 @@ def test_handler_may_open_client_while_client_is_opened(
 
     def use() -> None:
         with open_client(server.url) as client:
-            for call in calls(client, server).values():
+            for call in list_calls(client, server).values():
                 call()
         used.append(None)
 

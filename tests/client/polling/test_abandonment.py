@@ -24,17 +24,17 @@ LOG_TEXT = "was abandoned"
 Start = Callable[[tw.ServiceClient], "tw.APIFuture[Any]"]
 
 
-def training(client: tw.ServiceClient) -> tw.TrainingClient:
+def create_training(client: tw.ServiceClient) -> tw.TrainingClient:
     """Create a model and wait for it."""
     return client.create_lora_training_client("base", rank=8).result(TEST_TIMEOUT_S)
 
 
-def sampler_of_weights(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+def save_for_sampling(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Start a save that creates a sampling client."""
-    return training(client).save_weights_and_get_sampling_client()._creation
+    return create_training(client).save_weights_and_get_sampling_client()._creation
 
 
-def custom_loss(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+def upload_custom_loss(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Start the upload of a loss with an empty graph, which does not need torch."""
     traced = TracedLoss("mine", (CustomLossInput(name="logprobs", rank=1),), CustomLossGraph(nodes=[]), None)
     losses = CustomLosses(client._session)
@@ -43,12 +43,12 @@ def custom_loss(client: tw.ServiceClient) -> tw.APIFuture[Any]:
 
 START: dict[str, Start] = {
     "create_model": lambda client: client.create_lora_training_client("base", rank=8)._creation,
-    "load_weights": lambda client: training(client).load_state(PATH),
-    "save_weights": lambda client: training(client).save_state("a"),
-    "save_weights_for_sampler": sampler_of_weights,
+    "load_weights": lambda client: create_training(client).load_state(PATH),
+    "save_weights": lambda client: create_training(client).save_state("a"),
+    "save_weights_for_sampler": save_for_sampling,
     "create_sampling_session": lambda client: client.create_sampling_client(base_model="base")._creation,
     "copy_weights": lambda client: client.create_rest_client().copy_weights(PATH, "project"),
-    "create_custom_loss": custom_loss,
+    "create_custom_loss": upload_custom_loss,
 }
 NEWER = ("copy_weights", "create_custom_loss")
 """Operations that old wires do not have."""
@@ -83,7 +83,7 @@ def wait_for_polls(server: ScriptedServer) -> None:
     server.wait_for(lambda: any(body["request_id"] == "late" for body in server.bodies("retrieve_future")), "a poll")
 
 
-def cancelled_ids(server: ScriptedServer) -> list[str]:
+def list_cancelled_ids(server: ScriptedServer) -> list[str]:
     """Return the request ids that the client cancelled on the server."""
     return [body["request_id"] for body in server.bodies("cancel_future")]
 
@@ -100,7 +100,7 @@ def test_cancelled_operation_is_cancelled_on_the_server(
         assert future.cancel()
         server.wait_for_requests("cancel_future")
         client.get_server_capabilities()
-    assert cancelled_ids(server) == ["late"]
+    assert list_cancelled_ids(server) == ["late"]
     assert LOG_TEXT not in caplog.text
 
 
@@ -114,7 +114,7 @@ def test_operation_cancelled_before_its_response_is_cancelled_on_the_server(serv
         assert future.cancel()
         gate.release()
         server.wait_for_requests("cancel_future")
-    assert cancelled_ids(server) == ["late"]
+    assert list_cancelled_ids(server) == ["late"]
     assert len(server.named(name)) == 1
 
 
@@ -129,7 +129,7 @@ def test_operation_past_its_deadline_is_cancelled_on_the_server(server: Scripted
         with pytest.raises(tw.RequestTimeoutError):
             future.result(TEST_TIMEOUT_S)
         server.wait_for_requests("cancel_future")
-    assert cancelled_ids(server) == ["late"]
+    assert list_cancelled_ids(server) == ["late"]
 
 
 @pytest.mark.parametrize("name", ["create_model", "create_sampling_session", "copy_weights"])
@@ -142,7 +142,7 @@ def test_response_after_the_deadline_is_cancelled_on_the_server(server: Scripted
             START[name](client).result(TEST_TIMEOUT_S)
         gate.release()
         server.wait_for_requests("cancel_future")
-    assert cancelled_ids(server) == ["late"]
+    assert list_cancelled_ids(server) == ["late"]
 
 
 def test_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> None:
@@ -150,7 +150,7 @@ def test_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> Non
     gate = Gate()
     server.rules["cancel_future"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
-        models = [training(client) for _ in range(2)]
+        models = [create_training(client) for _ in range(2)]
         server.rules["retrieve_future"] = lambda request: ScriptedResponse(
             server.healthy_response(request).body, gate=gate
         )
@@ -170,7 +170,7 @@ def test_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> Non
         server.wait_for_requests("cancel_future", 2)
         gate.release()
         client.get_server_capabilities()
-    assert sorted(cancelled_ids(server)) == ids
+    assert sorted(list_cancelled_ids(server)) == ids
 
 
 def test_timeout_of_result_does_not_cancel(server: ScriptedServer) -> None:
@@ -183,7 +183,7 @@ def test_timeout_of_result_does_not_cancel(server: ScriptedServer) -> None:
             future.result(0.01)
         gate.release()
         assert future.result(TEST_TIMEOUT_S).path == PATH
-    assert not cancelled_ids(server)
+    assert not list_cancelled_ids(server)
 
 
 @pytest.mark.parametrize("name", [name for name in START if name not in ("create_model", *NEWER)])
@@ -198,7 +198,7 @@ def test_operation_that_the_server_cannot_cancel_is_logged(
         assert future.cancel()
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
         gate.release()
-        model = training(client)
+        model = create_training(client)
         assert model.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
     assert caplog.text.count(LOG_TEXT) == 1
     kind = "".join(part.title() for part in name.split("_"))
@@ -263,7 +263,7 @@ def test_rejected_cancellation_is_logged(server: ScriptedServer, status: int, ca
         assert future.cancel()
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
         gate.release()
-        assert training(client).forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
+        assert create_training(client).forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
     assert "only samples" in caplog.text
     assert len(server.named("cancel_future")) == 1
 
@@ -306,7 +306,7 @@ def test_operation_cancelled_between_retries_needs_no_cancellation(
         wait_until(lambda: "busy" in future._record.step, "the pause before the next attempt")
         assert future.cancel()
         client.get_server_capabilities()
-    assert not cancelled_ids(server)
+    assert not list_cancelled_ids(server)
     assert LOG_TEXT not in caplog.text
 
 
@@ -314,7 +314,7 @@ def test_log_line_shows_no_token(server: ScriptedServer, caplog: pytest.LogCaptu
     """The log line does not contain the access token of the request."""
     gate = hold_results(server, "load_weights")
     with open_client(server.url, wire_version="0.22.7") as client:
-        future = training(client).load_state(PATH, "token-of-the-owner")
+        future = create_training(client).load_state(PATH, "token-of-the-owner")
         wait_for_polls(server)
         assert future.cancel()
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")

@@ -45,7 +45,7 @@ def sample_ids(server: ScriptedServer) -> list[str]:
     return [f"asample/{i + 1}/{body['seq_id']}" for i, body in enumerate(server.bodies("asample"))]
 
 
-def acknowledged_ids(server: ScriptedServer) -> set[str]:
+def list_acknowledged_ids(server: ScriptedServer) -> set[str]:
     """Return the request ids that batched polls acknowledged."""
     return {request_id for body in server.bodies("retrieve_futures") for request_id in body["retrieved_request_ids"]}
 
@@ -69,7 +69,7 @@ def test_one_batched_poll_serves_many_samples(server: ScriptedServer, monkeypatc
     with open_sampling_client(server) as sampling:
         assert len(sample(sampling, 20)) == 20
         expected = set(sample_ids(server))
-        server.wait_for(lambda: acknowledged_ids(server) == expected, "an acknowledgement of every sample")
+        server.wait_for(lambda: list_acknowledged_ids(server) == expected, "an acknowledgement of every sample")
         last = server.bodies("retrieve_futures")[-1]
     assert len(server.polls("Sample")) == 20
     bodies = server.bodies("retrieve_futures")
@@ -195,7 +195,7 @@ def test_close_acknowledges_fetched_results(server: ScriptedServer) -> None:
     assert isinstance(pending.exception(TEST_TIMEOUT_S), tw.ClientClosedError)
     last = server.bodies("retrieve_futures")[-1]
     assert last["timeout"] == 0.0
-    assert "asample/1/0" in acknowledged_ids(server)
+    assert "asample/1/0" in list_acknowledged_ids(server)
 
 
 def test_close_acknowledges_between_retries(server: ScriptedServer) -> None:

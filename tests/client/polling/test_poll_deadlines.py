@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
-from support.optim_steps import OPTIM_STEP_RESULT, expired_step_error
+from support.optim_steps import OPTIM_STEP_RESULT, make_expired_step_error
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection import throttled_log
 from tinkerwire._futures import operation_record
@@ -45,7 +45,7 @@ def test_deadline_applies_to_silent_and_slow_responses(
     server: ScriptedServer, response: ScriptedResponse, pass_time: Callable[[float], None]
 ) -> None:
     """A server that sends nothing, or one byte at a time, cannot keep a future beyond its deadline."""
-    assert expired_step_error(server, response, pass_time)
+    assert make_expired_step_error(server, response, pass_time)
 
 
 def test_server_errors_are_raised_after_max_elapsed(server: ScriptedServer) -> None:

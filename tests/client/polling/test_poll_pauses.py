@@ -13,7 +13,7 @@ from tinkerwire._polling import poller
 pytestmark = pytest.mark.timeout(60)
 
 
-def seconds_of_polls(server: ScriptedServer, response: ScriptedResponse, count: int, policy: tw.RetryConfig) -> float:
+def measure_polls(server: ScriptedServer, response: ScriptedResponse, count: int, policy: tw.RetryConfig) -> float:
     """Return the duration of that many polls if the server sends the same response at once to each."""
     server.on_poll("OptimStep", lambda _: response)
     with open_client(server.url, retry=policy) as client:
@@ -28,13 +28,13 @@ def test_immediate_not_ready_responses_are_polled_with_pauses(
     server: ScriptedServer, response: ScriptedResponse
 ) -> None:
     """The client polls a few times a second if the server sends "not ready" at once."""
-    assert seconds_of_polls(server, response, 7, tw.RetryConfig()) > 1.0
+    assert measure_polls(server, response, 7, tw.RetryConfig()) > 1.0
 
 
 @pytest.mark.parametrize("status", [500, 503])
 def test_immediate_server_errors_are_polled_with_pauses(server: ScriptedServer, status: int) -> None:
     """With the default policy the client polls a few times a second if the server fails at once."""
-    assert seconds_of_polls(server, ScriptedResponse(status=status), 3, tw.RetryConfig()) > 1.0
+    assert measure_polls(server, ScriptedResponse(status=status), 3, tw.RetryConfig()) > 1.0
 
 
 def test_held_poll_is_repeated_without_a_pause(
@@ -60,4 +60,4 @@ def test_retry_after_zero_keeps_the_pauses_of_the_policy(server: ScriptedServer)
     """The client ignores ``Retry-After: 0`` and pauses as the policy defines."""
     busy = ScriptedResponse({}, status=429, headers={"retry-after": "0"})
     policy = tw.RetryConfig(retry_delay_base=0.1, retry_delay_max=0.1, jitter_factor=0)
-    assert seconds_of_polls(server, busy, 4, policy) >= 0.3
+    assert measure_polls(server, busy, 4, policy) >= 0.3

@@ -20,7 +20,7 @@ def copy_endpoint(server: ScriptedServer) -> None:
     server.rules["copy_weights"] = lambda _: ScriptedResponse({"tinker_path": COPY})
 
 
-def last_body(server: ScriptedServer) -> dict[str, object]:
+def read_last_body(server: ScriptedServer) -> dict[str, object]:
     """Return the body of the last copy_weights request, without nulls."""
     return {key: value for key, value in server.bodies("copy_weights")[-1].items() if value is not None}
 
@@ -30,15 +30,15 @@ def test_weights_are_copied_into_a_project(server: ScriptedServer, monkeypatch: 
     with open_client(server.url, wire_version="0.38.0", project_id="p") as client:
         copy = client.copy_weights(PATH, ttl_seconds=60, weights_access_token="token")
         assert copy.result(TEST_TIMEOUT_S) == COPY
-        assert last_body(server) == {"source_path": PATH, "destination_project_id": "p", "ttl_seconds": 60}
+        assert read_last_body(server) == {"source_path": PATH, "destination_project_id": "p", "ttl_seconds": 60}
         assert server.named("copy_weights")[-1].headers[HEADER] == "token"
         rest = client.create_rest_client()
         rest.copy_weights(PATH, "q").result(TEST_TIMEOUT_S)
-        assert last_body(server)["destination_project_id"] == "q"
+        assert read_last_body(server)["destination_project_id"] == "q"
         assert HEADER not in server.named("copy_weights")[-1].headers
         monkeypatch.setenv("TINKER_PROJECT_ID", "r")
         rest.copy_weights(PATH).result(TEST_TIMEOUT_S)
-        assert last_body(server)["destination_project_id"] == "r"
+        assert read_last_body(server)["destination_project_id"] == "r"
     assert not server.named("create_session")
 
 
@@ -47,7 +47,7 @@ def test_old_wire_copies_weights_into_a_session(server: ScriptedServer) -> None:
     with open_client(server.url, wire_version="0.30.4") as client:
         client.copy_weights(PATH, weights_access_token="token").result(TEST_TIMEOUT_S)
         expected = {"source_path": PATH, "session_id": "s1", "model_seq_id": 0, "weights_access_token": "token"}
-        assert last_body(server) == expected
+        assert read_last_body(server) == expected
         with pytest.raises(tw.TinkerError, match="session_id"):
             client.create_rest_client().copy_weights(PATH, "p").result(TEST_TIMEOUT_S)
     assert len(server.named("copy_weights")) == 1

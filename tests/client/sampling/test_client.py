@@ -111,7 +111,7 @@ def test_cancelled_sample_does_not_cancel_the_creation(server: ScriptedServer, c
     assert len(server.named("asample")) == 1
 
 
-def logprobs(*values: float | None) -> ScriptedResponse:
+def make_result(*values: float | None) -> ScriptedResponse:
     """Return a result with these prompt logprobs."""
     return ScriptedResponse({"sequences": [{"stop_reason": "length", "tokens": [5]}], "prompt_logprobs": list(values)})
 
@@ -121,7 +121,7 @@ def test_compute_logprobs_returns_a_value_per_token(
     server: ScriptedServer, sampling: tw.SamplingClient, values: tuple[float | None, ...]
 ) -> None:
     """compute_logprobs returns a value per token, None for the first, also if the server omits the first."""
-    server.on_poll("Sample", lambda _: logprobs(*values))
+    server.on_poll("Sample", lambda _: make_result(*values))
     prompt = tw.ModelInput.from_ints([1, 2, 3])
     assert sampling.compute_logprobs(prompt).result(TEST_TIMEOUT_S) == [None, -1.0, -2.0]
     assert asyncio.run(sampling.compute_logprobs_async(prompt)) == [None, -1.0, -2.0]
@@ -130,7 +130,7 @@ def test_compute_logprobs_returns_a_value_per_token(
 
 
 @pytest.mark.parametrize(
-    "response", [logprobs(), logprobs(-1.0, -1.0, -1.0, -1.0), ScriptedResponse({"sequences": []})], ids=str
+    "response", [make_result(), make_result(-1.0, -1.0, -1.0, -1.0), ScriptedResponse({"sequences": []})], ids=str
 )
 def test_wrong_number_of_prompt_logprobs_is_an_error(
     server: ScriptedServer, sampling: tw.SamplingClient, response: ScriptedResponse
@@ -143,7 +143,7 @@ def test_wrong_number_of_prompt_logprobs_is_an_error(
 
 def test_logprobs_of_a_prompt_with_an_image_are_unchanged(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """With an image whose length only the server knows, compute_logprobs returns the values unchanged."""
-    server.on_poll("Sample", lambda _: logprobs(None, -1.0, -2.0, -3.0))
+    server.on_poll("Sample", lambda _: make_result(None, -1.0, -2.0, -3.0))
     prompt = tw.ModelInput.from_ints([1]).append(IMAGE)
     assert sampling.compute_logprobs(prompt).result(TEST_TIMEOUT_S) == [None, -1.0, -2.0, -3.0]
 

@@ -17,7 +17,7 @@ CONTEXT = 10
 IMAGE = tw.types.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=1000)
 
 
-def prompt(length: int) -> tw.ModelInput:
+def make_prompt(length: int) -> tw.ModelInput:
     """Return a prompt of that many tokens."""
     return tw.ModelInput.from_ints(list(range(length)))
 
@@ -65,13 +65,13 @@ def test_sample_beyond_the_context_is_rejected_before_sending(
     with open_client(server.url, wire_version="0.22.7") as client:
         client.get_server_capabilities()
         sampling = create(client)
-        rejected = sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7))
+        rejected = sampling.sample(make_prompt(4), 1, tw.SamplingParams(max_tokens=7))
         with pytest.raises(
             tw.BadRequestError, match=r"context of 10 tokens.*4 tokens and max_tokens=7; .*most 6"
         ) as caught:
             rejected.result(TEST_TIMEOUT_S)
         assert not server.named("asample")
-        sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=6)).result(TEST_TIMEOUT_S)
+        sampling.sample(make_prompt(4), 1, tw.SamplingParams(max_tokens=6)).result(TEST_TIMEOUT_S)
     error = caught.value
     assert isinstance(error, tw.ContextLengthError)
     assert (error.prompt_tokens, error.max_tokens, error.context_length, error.status_code) == (4, 7, CONTEXT, 400)
@@ -81,15 +81,15 @@ def test_sample_beyond_the_context_is_rejected_before_sending(
 
 
 CASES: dict[str, tuple[tw.ModelInput, int | None, str | None]] = {
-    "fits": (prompt(9), 1, None),
-    "fits without max_tokens": (prompt(10), None, None),
-    "prompt alone too long": (prompt(11), None, r"prompt of 11 tokens and max_tokens=None; shorten the prompt"),
-    "prompt fills the context": (prompt(10), 1, r"prompt of 10 tokens and max_tokens=1; shorten the prompt"),
-    "max_tokens alone too long": (prompt(1), 10, "set max_tokens to at most 9"),
-    "zero tokens": (prompt(10), 0, None),
-    "several chunks": (prompt(6).append(tw.EncodedTextChunk(tokens=[1, 2])), 3, "prompt of 8 tokens"),
+    "fits": (make_prompt(9), 1, None),
+    "fits without max_tokens": (make_prompt(10), None, None),
+    "prompt alone too long": (make_prompt(11), None, r"prompt of 11 tokens and max_tokens=None; shorten the prompt"),
+    "prompt fills the context": (make_prompt(10), 1, r"prompt of 10 tokens and max_tokens=1; shorten the prompt"),
+    "max_tokens alone too long": (make_prompt(1), 10, "set max_tokens to at most 9"),
+    "zero tokens": (make_prompt(10), 0, None),
+    "several chunks": (make_prompt(6).append(tw.EncodedTextChunk(tokens=[1, 2])), 3, "prompt of 8 tokens"),
     "image": (tw.ModelInput(chunks=[IMAGE]), 1, None),
-    "text and image": (prompt(11).append(IMAGE), 100, None),
+    "text and image": (make_prompt(11).append(IMAGE), 100, None),
 }
 
 
@@ -130,7 +130,7 @@ def test_unknown_context_length_rejects_nothing(server: ScriptedServer, models: 
     with open_client(server.url, wire_version="0.22.7") as client:
         if models:
             client.get_server_capabilities()
-        from_base_model(client).sample(prompt(6), 1, tw.SamplingParams(max_tokens=100)).result(TEST_TIMEOUT_S)
+        from_base_model(client).sample(make_prompt(6), 1, tw.SamplingParams(max_tokens=100)).result(TEST_TIMEOUT_S)
     assert len(server.named("asample")) == 1
     assert len(server.named("get_server_capabilities")) == bool(models)
 
@@ -144,9 +144,9 @@ def test_compute_logprobs_checks_only_the_prompt(server: ScriptedServer) -> None
     with open_client(server.url, wire_version="0.22.7") as client:
         client.get_server_capabilities()
         sampling = from_base_model(client)
-        assert sampling.compute_logprobs(prompt(CONTEXT)).result(TEST_TIMEOUT_S) == logprobs
+        assert sampling.compute_logprobs(make_prompt(CONTEXT)).result(TEST_TIMEOUT_S) == logprobs
         with pytest.raises(tw.ContextLengthError):
-            sampling.compute_logprobs(prompt(CONTEXT + 1)).result(TEST_TIMEOUT_S)
+            sampling.compute_logprobs(make_prompt(CONTEXT + 1)).result(TEST_TIMEOUT_S)
     assert len(server.named("asample")) == 1
 
 
@@ -163,7 +163,7 @@ def test_copies_and_handles_keep_the_context_length(server: ScriptedServer) -> N
         ]
         for sampling_copy in copies:
             with pytest.raises(tw.ContextLengthError):
-                sampling_copy.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7)).result(TEST_TIMEOUT_S)
+                sampling_copy.sample(make_prompt(4), 1, tw.SamplingParams(max_tokens=7)).result(TEST_TIMEOUT_S)
     assert not server.named("asample")
 
 
@@ -172,6 +172,6 @@ def test_copies_and_handles_keep_the_context_length(server: ScriptedServer) -> N
 def test_unset_max_tokens_is_not_sent(server: ScriptedServer, version: str, params: tw.SamplingParams) -> None:
     """No wire sends the key without a value; of the official clients only 0.16.1 sends null, for an explicit None."""
     with open_client(server.url, wire_version=version) as client:
-        from_base_model(client).sample(prompt(3), 1, params).result(TEST_TIMEOUT_S)
+        from_base_model(client).sample(make_prompt(3), 1, params).result(TEST_TIMEOUT_S)
     (body,) = server.bodies("asample")
     assert "max_tokens" not in body["sampling_params"]

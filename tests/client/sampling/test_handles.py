@@ -216,7 +216,7 @@ SECRET_HEADERS = {
 SHARED_HEADERS = {"X-Route": "blue/green-7", "x-org": "research", "User-Agent": "study/1.0 (Linux; x86_64)"}
 
 
-def last_sample_headers(server: ScriptedServer) -> dict[str, str]:
+def read_last_sample_headers(server: ScriptedServer) -> dict[str, str]:
     """Return the headers of the last sample."""
     return {name.lower(): value for name, value in server.named("asample")[-1].headers.items()}
 
@@ -236,7 +236,7 @@ def test_handle_holds_headers_without_a_credential(
     from_handle = tw.SamplingClient.from_sampler_handle
     sampling_copy = from_handle(handle, api_key=KEY) if form == "handle" else pickle.loads(pickled)
     sampling_copy.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
-    sent = last_sample_headers(server)
+    sent = read_last_sample_headers(server)
     assert {name.lower(): value for name, value in SHARED_HEADERS.items()}.items() <= sent.items()
     assert not {name.lower() for name in SECRET_HEADERS} - {"x-api-key"} & sent.keys()
     (record,) = [record for record in caplog.records if "it does not contain these headers" in record.message]
@@ -255,19 +255,19 @@ def test_receiver_provides_secret_headers(
     secret_headers = {"authorization": "Bearer second"}
     copied = tw.SamplingClient.from_sampler_handle(handle, api_key=KEY, default_headers_overrides=secret_headers)
     copied.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
-    assert (last_sample_headers(server)["authorization"], last_sample_headers(server)["x-route"]) == (
+    assert (read_last_sample_headers(server)["authorization"], read_last_sample_headers(server)["x-route"]) == (
         "Bearer second",
         "blue",
     )
     monkeypatch.setenv("TINKERWIRE_HEADERS", "\nAuthorization: Bearer third\nx-route: red\n")
     pickle.loads(pickled).sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
-    assert (last_sample_headers(server)["authorization"], last_sample_headers(server)["x-route"]) == (
+    assert (read_last_sample_headers(server)["authorization"], read_last_sample_headers(server)["x-route"]) == (
         "Bearer third",
         "blue",
     )
     with open_client(server.url) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
-    assert last_sample_headers(server)["authorization"] == "Bearer third"
+    assert read_last_sample_headers(server)["authorization"] == "Bearer third"
     assert "it does not contain these headers" not in caplog.text
 
 

@@ -14,7 +14,7 @@ PARAMS = tw.SamplingParams(max_tokens=2)
 SEQUENCE = SampledSequence(stop_reason="length", tokens=[5, 6], logprobs=[-1.0, -1.0])
 
 
-def alternatives(rows: int, k: int) -> PromptAltTokens:
+def make_alternatives(rows: int, k: int) -> PromptAltTokens:
     """Return alternative tokens of that shape."""
     return PromptAltTokens(
         tokens=tw.TensorData.from_numpy(np.zeros((rows, k), np.int64)),
@@ -50,7 +50,7 @@ def test_wrong_number_of_topk_logprobs_names_the_sequence() -> None:
 def test_alternative_tokens_of_a_wrong_shape_are_an_error(rows: int, k: int) -> None:
     """Alternative tokens need one row per prompt token but the first, and k columns."""
     request = SampleRequest(prompt=PROMPT, sampling_params=PARAMS, prompt_alt_tokens_k=2)
-    response = SampleResponse(sequences=[SEQUENCE], prompt_alt_tokens=alternatives(rows, k))
+    response = SampleResponse(sequences=[SEQUENCE], prompt_alt_tokens=make_alternatives(rows, k))
     with pytest.raises(
         tw.APIResponseValidationError, match=rf"prompt_alt_tokens\.tokens: .* got shape \({rows}, {k}\)"
     ):
@@ -61,5 +61,5 @@ def test_alternative_tokens_of_a_wrong_shape_are_an_error(rows: int, k: int) -> 
 def test_alternative_tokens_of_the_requested_shape_are_accepted(rows: int) -> None:
     """A row for the first token is allowed."""
     request = SampleRequest(prompt=PROMPT, sampling_params=PARAMS, prompt_alt_tokens_k=2)
-    response = SampleResponse(sequences=[SEQUENCE], prompt_alt_tokens=alternatives(rows, 2))
+    response = SampleResponse(sequences=[SEQUENCE], prompt_alt_tokens=make_alternatives(rows, 2))
     assert align_prompt_logprobs(request, response) is response

@@ -20,7 +20,7 @@ NANO = "tinkerwire/byte-nano"
 Options = dict[str, Any]
 
 
-def ids(*rows: list[int]) -> tw.TensorData:
+def make_ids(*rows: list[int]) -> tw.TensorData:
     """Return a tensor of token ids."""
     return tw.TensorData.from_numpy(np.array(rows))
 
@@ -33,7 +33,7 @@ INVALID_OPTIONS: dict[str, tuple[Options, str]] = {
     ),
     "last without logprobs": ({"prompt_logprobs_last_n": 2}, "set include_prompt_logprobs"),
     "including the first": ({"prompt_logprobs_last_n": 5, "include_prompt_logprobs": True}, "at most 4"),
-    "row for the first": ({"target_prompt_logprobs": ids(*[[1]] * 5)}, "expected 4 rows for a prompt of 5 tokens"),
+    "row for the first": ({"target_prompt_logprobs": make_ids(*[[1]] * 5)}, "expected 4 rows for a prompt of 5 tokens"),
     "one dimension": (
         {"target_prompt_logprobs": tw.TensorData(data=[1, 2, 3, 4], dtype="int64")},
         r"two dimensions, got int64 of shape \(4,\)",

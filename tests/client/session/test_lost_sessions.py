@@ -34,8 +34,8 @@ LOST_HEARTBEATS = {
 }
 
 
-def operations(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
-    """Something to wait for, by the name of its operation."""
+def start_operations(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
+    """Return functions that start operations, by the name of the operation."""
     training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
 
@@ -63,7 +63,7 @@ def test_operation_after_restart_raises_session_expired(
     server: ScriptedServer, client: tw.ServiceClient, name: str, heartbeat: ScriptedResponse
 ) -> None:
     """The error comes before the next regular heartbeat, although the server names a model."""
-    start = operations(client)[name]
+    start = start_operations(client)[name]
     server.rules[PATHS.get(name, name)] = lambda _: ScriptedResponse({"detail": "Model m1 not found"}, status=404)
     server.rules["session_heartbeat"] = lambda _: heartbeat
     with pytest.raises(tw.SessionExpiredError, match="session s1"):
@@ -76,7 +76,7 @@ def test_poll_after_restart_raises_session_expired(
     server: ScriptedServer, client: tw.ServiceClient, name: str, status: int
 ) -> None:
     """The error is not about a missing result, and nothing is submitted again."""
-    start = operations(client)[name]
+    start = start_operations(client)[name]
     not_found = ScriptedResponse({"detail": "Future not found"}, status=status)
     server.on_poll(SUBMITTED[name], in_order(ScriptedResponse(status=408), not_found))
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]

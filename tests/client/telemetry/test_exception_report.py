@@ -20,7 +20,7 @@ def make_status_error(status: int, text: str = USER_DATA) -> tw.APIStatusError:
     return status_error(status)(text, response=ResponseInfo(status_code=status, text=text), request=INFO, body=text)
 
 
-def caused(outer: Exception, inner: BaseException) -> Exception:
+def add_cause(outer: Exception, inner: BaseException) -> Exception:
     outer.__cause__ = inner
     return outer
 
@@ -35,8 +35,8 @@ def caused(outer: Exception, inner: BaseException) -> Exception:
         (tw.RequestFailedError(USER_DATA, "r1", tw.RequestErrorCategory.User), True),
         (tw.RequestFailedError(USER_DATA, "r1", tw.RequestErrorCategory.Server), False),
         (ValueError(USER_DATA), False),
-        (caused(tw.TinkerError(USER_DATA), make_status_error(422)), True),
-        (caused(tw.TinkerError(USER_DATA), make_status_error(502)), False),
+        (add_cause(tw.TinkerError(USER_DATA), make_status_error(422)), True),
+        (add_cause(tw.TinkerError(USER_DATA), make_status_error(502)), False),
     ],
 )
 def test_user_errors_are_recognised(error: Exception, is_users: bool) -> None:

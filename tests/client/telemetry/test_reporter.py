@@ -32,7 +32,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telemetry, "FLUSH_S", 1000.0)
 
 
-def reported_events(server: ScriptedServer) -> list[dict[str, Any]]:
+def list_reported_events(server: ScriptedServer) -> list[dict[str, Any]]:
     """Return the events that arrived."""
     return [event for body in server.bodies("telemetry") for event in body["events"]]
 
@@ -93,7 +93,7 @@ def test_events_of_session_are_numbered_in_order(server: ScriptedServer) -> None
         assert reporter is not None
         assert {reporter} == {c.get_telemetry() for c in (training, sampling, client.create_rest_client())}
         assert reporter.log("mine", {"a": [1, {"b": None}]}, "WARNING")
-    events = reported_events(server)
+    events = list_reported_events(server)
     assert [event["event"] for event in events] == ["SESSION_START", "GENERIC_EVENT", "SESSION_END"]
     assert [event["event_session_index"] for event in events] == [0, 1, 2]
     assert (events[1]["event_name"], events[1]["event_data"], events[1]["severity"]) == (
@@ -157,8 +157,8 @@ def test_errors_are_sent_soon_without_secrets(server: ScriptedServer) -> None:
         assert reporter is not None
         reporter.log("mine", {"key": KEY, "list": [f"x{KEY}", "my-secret"]})
         reporter.log_exception(ValueError(detail_text))
-        server.wait_for(lambda: len(reported_events(server)) >= 3, "without waiting for the end")
-    events = reported_events(server)
+        server.wait_for(lambda: len(list_reported_events(server)) >= 3, "without waiting for the end")
+    events = list_reported_events(server)
     user = next(event for event in events if event.get("event_name") == "user_error")
     assert user["severity"] == "WARNING"
     assert user["event_data"] == {
@@ -237,7 +237,7 @@ def test_queue_data_and_batches_are_limited(server: ScriptedServer, monkeypatch:
         assert len(accepted) == 250
         client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     assert [len(body["events"]) for body in server.bodies("telemetry")] == [100, 100, 50]
-    assert [event["event_name"] for event in reported_events(server)] == [f"e{n}" for n in accepted]
+    assert [event["event_name"] for event in list_reported_events(server)] == [f"e{n}" for n in accepted]
 
 
 def test_failed_batch_is_retried_and_dropped(server: ScriptedServer) -> None:

@@ -21,7 +21,7 @@ SIZE = ProtobufSize()
 LIMITS = st.builds(tw.ChunkLimits, max_datums=st.integers(1, 10), max_values=st.integers(1, 100))
 
 
-def sized(number: int) -> tw.Datum:
+def make_datum(number: int) -> tw.Datum:
     """Return a datum with a number of values."""
     tokens = np.zeros(number, dtype=np.int64)
     return tw.Datum(model_input=tw.ModelInput.from_ints(tokens), loss_fn_inputs={})
@@ -30,7 +30,7 @@ def sized(number: int) -> tw.Datum:
 @given(SIZES, LIMITS)
 def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.ChunkLimits) -> None:
     """Chunks are consecutive, not empty, complete, and within both limits, except a single oversize datum."""
-    datums = [sized(size) for size in sizes]
+    datums = [make_datum(size) for size in sizes]
     chunks = list(split_batch(datums, limits, SIZE))
     assert [id(d) for chunk in chunks for d in chunk] == [id(d) for d in datums]
     for chunk in chunks:
@@ -41,7 +41,7 @@ def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.Chu
 @given(SIZES, LIMITS)
 def test_chunks_are_as_large_as_they_can_be(sizes: list[int], limits: tw.ChunkLimits) -> None:
     """No datum fits into the chunk before its own."""
-    chunks = list(split_batch([sized(size) for size in sizes], limits, SIZE))
+    chunks = list(split_batch([make_datum(size) for size in sizes], limits, SIZE))
     for chunk, following in itertools.pairwise(chunks):
         is_full = len(chunk) == limits.max_datums
         assert is_full or sum(map(count_values, [*chunk, following[0]])) > limits.max_values
@@ -85,7 +85,7 @@ def echo(request: RecordedRequest) -> ScriptedResponse:
     return ScriptedResponse({"request_id": ",".join(map(str, tokens))})
 
 
-def output_of(request: RecordedRequest) -> ScriptedResponse:
+def make_chunk_output(request: RecordedRequest) -> ScriptedResponse:
     """Return the result of such a chunk: its tokens, their mean and sum."""
     tokens = [int(token) for token in request.body["request_id"].split(",")]
     outputs = [{"logprobs": {"data": [float(t)], "dtype": "float32", "shape": [1]}} for t in tokens]
@@ -97,7 +97,7 @@ def output_of(request: RecordedRequest) -> ScriptedResponse:
 def test_large_batch_is_sent_in_consecutive_chunks(server: ScriptedServer, name: str, kind: str) -> None:
     """A batch of 10 in chunks of 4 is three consecutive requests in order and one result."""
     server.rules[name] = echo
-    server.on_poll(kind, output_of)
+    server.on_poll(kind, make_chunk_output)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=4)) as client:
         training = client.create_lora_training_client("base")
         method = training.forward if name == "forward" else training.forward_backward
@@ -115,7 +115,7 @@ def test_large_batch_is_sent_in_consecutive_chunks(server: ScriptedServer, name:
 def test_chunks_of_two_callers_do_not_mix(server: ScriptedServer) -> None:
     """The chunks of one call have consecutive seq_ids when other threads call in between."""
     server.rules["forward_backward"] = echo
-    server.on_poll("ForwardBackward", output_of)
+    server.on_poll("ForwardBackward", make_chunk_output)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         calls = [training.forward_backward([datum(10 * n + i) for i in range(3)], "cross_entropy") for n in range(5)]
@@ -134,7 +134,7 @@ def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> No
     server.rules["forward_backward"] = echo
     server.on_poll(
         "ForwardBackward",
-        lambda a: ScriptedResponse(output_of(a).body, gate=gate if a.body["request_id"] == "0" else None),
+        lambda a: ScriptedResponse(make_chunk_output(a).body, gate=gate if a.body["request_id"] == "0" else None),
     )
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         future = client.create_lora_training_client("base").forward_backward([datum(0), datum(1)], "cross_entropy")
@@ -148,7 +148,7 @@ def test_rejected_chunk_fails_only_its_operation(server: ScriptedServer, chunk: 
     """A rejected chunk fails its call; the chunks behind it are not sent, and the client still works."""
     responses = [echo] * chunk + [ScriptedResponse({"detail": "bad datum"}, status=422), echo]
     server.rules["forward_backward"] = in_order(*responses)
-    server.on_poll("ForwardBackward", output_of)
+    server.on_poll("ForwardBackward", make_chunk_output)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")

@@ -23,21 +23,21 @@ needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 LOGPROBS = [-1.0, -2.0]
 
 
-def tensor(values: Any, shape: list[int]) -> dict[str, Any]:
+def make_tensor(values: Any, shape: list[int]) -> dict[str, Any]:
     return {"data": values, "dtype": "float32", "shape": shape}
 
 
-def output(count: int, metrics: dict[str, float]) -> dict[str, Any]:
+def make_output(count: int, metrics: dict[str, float]) -> dict[str, Any]:
     """Return the server's output of a batch whose targets all have the same log probability."""
-    outputs = [{"logprobs": tensor(LOGPROBS, [2])} for _ in range(count)]
+    outputs = [{"logprobs": make_tensor(LOGPROBS, [2])} for _ in range(count)]
     return {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": metrics}
 
 
 @pytest.fixture
 def training(server: ScriptedServer) -> Iterator[tw.TrainingClient]:
     """Create a client whose batches are sent one datum at a time."""
-    server.on_poll("Forward", lambda _: ScriptedResponse(output(1, {"loss:sum": 0.0})))
-    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {"loss:sum": 5.0, "tokens:sum": 2.0})))
+    server.on_poll("Forward", lambda _: ScriptedResponse(make_output(1, {"loss:sum": 0.0})))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(make_output(1, {"loss:sum": 5.0, "tokens:sum": 2.0})))
     with open_client(server.url, chunk_limits=ChunkLimits(max_datums=1)) as client:
         yield client.create_lora_training_client("base")
 
@@ -48,7 +48,7 @@ def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
     return loss, {"datums": len(data)}, [2 * array for array in logprobs]
 
 
-def sent(server: ScriptedServer, name: str) -> list[dict[str, Any]]:
+def list_sent(server: ScriptedServer, name: str) -> list[dict[str, Any]]:
     """Return the data of all requests of a kind."""
     field = {"forward": "forward_input", "forward_backward": "forward_backward_input"}[name]
     return [example for body in server.bodies(name) for example in body[field]["data"]]
@@ -72,16 +72,16 @@ def test_custom_loss_sends_forward_and_backward_with_gradients(
     assert received[0][1].loss_fn_inputs.keys() == {"target_tokens", "advantages"}
     assert [(array.dtype, array.tolist()) for array in received[1]] == [(np.dtype("float32"), LOGPROBS)] * 2
     assert received[2].name == "tinkerwire-loss"
-    first, second = sent(server, "forward")
+    first, second = list_sent(server, "forward")
     assert first["loss_fn_inputs"]["weights"]["data"] == [1.0, 1.0]
     assert second["loss_fn_inputs"] == {
         "target_tokens": {"data": [6, 7], "dtype": "int64", "shape": [2]},
-        "weights": tensor([0.0, 0.0], [2]),
+        "weights": make_tensor([0.0, 0.0], [2]),
     }
-    for backward_datum, forward_datum in zip(sent(server, "forward_backward"), (first, second), strict=True):
+    for backward_datum, forward_datum in zip(list_sent(server, "forward_backward"), (first, second), strict=True):
         assert backward_datum["model_input"] == forward_datum["model_input"]
         targets = forward_datum["loss_fn_inputs"]["target_tokens"]
-        assert backward_datum["loss_fn_inputs"] == {"target_tokens": targets, "weights": tensor([2.0, 4.0], [2])}
+        assert backward_datum["loss_fn_inputs"] == {"target_tokens": targets, "weights": make_tensor([2.0, 4.0], [2])}
     assert {body["forward_backward_input"]["loss_fn"] for body in server.bodies("forward_backward")} == {
         "cross_entropy"
     }
@@ -91,7 +91,7 @@ def test_custom_loss_sends_forward_and_backward_with_gradients(
 
 def test_loss_overrides_metric_of_same_name(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A response without loss:sum is valid, and a metric with this name does not replace the loss."""
-    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {})))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(make_output(1, {})))
     result = training.forward_backward_custom(
         [datum()], lambda d, lp: (3.0, {"loss:sum": 1.0, "kl:mean": np.float32(0.5)}, lp), arrays="numpy"
     ).result(TEST_TIMEOUT_S)
@@ -218,7 +218,7 @@ def test_numpy_is_default_without_torch(server: ScriptedServer, training: tw.Tra
         training.forward_backward_custom([datum()], squares, arrays="torch")
 
 
-@pytest.mark.parametrize("outputs", [[], [{}], [{"logprobs": tensor([-1.0], [1])}]])
+@pytest.mark.parametrize("outputs", [[], [{}], [{"logprobs": make_tensor([-1.0], [1])}]])
 def test_logprobs_of_the_wrong_size_raise(
     server: ScriptedServer, training: tw.TrainingClient, outputs: list[Any]
 ) -> None:
@@ -241,7 +241,7 @@ def test_torch_computes_gradients_of_loss(server: ScriptedServer, training: tw.T
 
     result = training.forward_backward_custom([datum(), datum()], loss_fn).result(TEST_TIMEOUT_S)
     assert all(tensor.is_leaf and tensor.requires_grad and str(tensor.dtype) == "torch.float32" for tensor in tensors)
-    weights = [tensor["loss_fn_inputs"]["weights"]["data"] for tensor in sent(server, "forward_backward")]
+    weights = [tensor["loss_fn_inputs"]["weights"]["data"] for tensor in list_sent(server, "forward_backward")]
     assert weights == [[2.0, 4.0], [0.0, 0.0]]
     assert result.metrics["loss:sum"] == 5.0 and result.metrics["half"] == 2.5
 
@@ -295,7 +295,11 @@ def test_sparse_and_dense_matrices_are_targets(server: ScriptedServer, dtype: st
     import torch  # noqa: PLC0415
 
     shape = [2, 50]
-    body = {"loss_fn_output_type": "T", "loss_fn_outputs": [{"logprobs": tensor([-1.0] * 100, shape)}], "metrics": {}}
+    body = {
+        "loss_fn_output_type": "T",
+        "loss_fn_outputs": [{"logprobs": make_tensor([-1.0] * 100, shape)}],
+        "metrics": {},
+    }
     server.on_poll("Forward", lambda _: ScriptedResponse(body))
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
     targets = torch.zeros(shape, dtype=torch.int64)
@@ -359,7 +363,7 @@ def test_function_may_change_its_list(server: ScriptedServer, training: tw.Train
     training.forward_backward_custom([datum(1, 2), datum(3, 4)], careless, arrays="numpy").result(TEST_TIMEOUT_S)
     trained = [
         (example["model_input"]["chunks"][0]["tokens"], example["loss_fn_inputs"]["weights"]["data"])
-        for example in sent(server, "forward_backward")
+        for example in list_sent(server, "forward_backward")
     ]
     assert trained == [([1, 2], [-1.0, -1.0]), ([3, 4], [-2.0, -2.0])]
 

@@ -22,7 +22,7 @@ OUTPUT = {
 }
 
 
-def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+def list_messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
@@ -32,12 +32,12 @@ def test_failure_is_logged_while_its_future_exists(
     """A caller may keep the future of a failed batch unread; the failure is logged once."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY))
     future = training.forward_backward([datum()], "cross_entropy")
-    wait_until(lambda: bool(messages(caplog, logging.ERROR)), "the failure is logged")
-    (text,) = messages(caplog, logging.ERROR)
+    wait_until(lambda: bool(list_messages(caplog, logging.ERROR)), "the failure is logged")
+    (text,) = list_messages(caplog, logging.ERROR)
     assert "ForwardBackward" in text
     assert "out of memory" in text
     del future
-    assert len(messages(caplog, logging.ERROR)) == 1
+    assert len(list_messages(caplog, logging.ERROR)) == 1
 
 
 @pytest.mark.parametrize("wait", ["result", "callback", "gather"])
@@ -59,7 +59,7 @@ def test_failure_that_a_caller_waits_for_is_not_logged(
         threading.Timer(0.2, gate.release).start()
         with pytest.raises(tw.RequestFailedError):
             waiting.result(TEST_TIMEOUT_S)
-    assert not messages(caplog, logging.ERROR)
+    assert not list_messages(caplog, logging.ERROR)
 
 
 @pytest.mark.parametrize("method", ["save_state", "save_weights_for_sampler", "save_weights_and_get_sampling_client"])
@@ -72,7 +72,7 @@ def test_save_warning_names_failed_steps(
     wait_until(future.done, "the failure")
     for name in ("first", "second"):
         getattr(training, method)(name).result(TEST_TIMEOUT_S)
-    (text,) = messages(caplog, logging.WARNING)
+    (text,) = list_messages(caplog, logging.WARNING)
     assert "'first' lack 1 training steps that failed: ForwardBackward" in text
     assert "out of memory" in text
 
@@ -85,7 +85,7 @@ def test_save_after_a_retrieved_error_does_not_warn(
     with pytest.raises(tw.RequestFailedError):
         training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
     training.save_state("a").result(TEST_TIMEOUT_S)
-    assert not messages(caplog, logging.WARNING)
+    assert not list_messages(caplog, logging.WARNING)
 
 
 def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ NODES: list[dict[str, Any]] = [
 """The graph of ``lambda logprobs, beta: (x := logprobs[1:].sum(dim=None), {"custom/a:mean": x})``."""
 
 
-def with_beta(beta: Any = 0.5) -> tw.Datum:
+def make_datum_with_beta(beta: Any = 0.5) -> tw.Datum:
     """Return a datum with an additional input."""
     targets = {"target_tokens": [2, 3], "beta": np.asarray(beta, np.float32)}
     return tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=targets)
@@ -94,7 +94,7 @@ def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, loss_cli
     assert handle.loss_id is not None and handle.loss_id.startswith("create_custom_loss/")
     assert handle.loss_id in repr(handle)
     training = loss_client.create_lora_training_client("base")
-    training.forward_backward_custom([with_beta()], handle).result(TEST_TIMEOUT_S)
+    training.forward_backward_custom([make_datum_with_beta()], handle).result(TEST_TIMEOUT_S)
     training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert not server.named("forward")
     sent = server.bodies("forward_backward")[0]
@@ -138,7 +138,7 @@ def test_handle_of_another_session_raises(server: ScriptedServer, loss_client: t
     with open_client(server.url, **SERVER_SIDE) as other_client:
         training = other_client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         with pytest.raises(ValueError, match="loss own_loss: expected a loss of session s2, got one of s1"):
-            training.forward_backward_custom([with_beta()], handle)
+            training.forward_backward_custom([make_datum_with_beta()], handle)
     assert not server.named("forward_backward")
 
 
@@ -146,14 +146,14 @@ def test_handle_of_another_session_raises(server: ScriptedServer, loss_client: t
     ("datums", "options", "error"),
     [
         ([], {}, "data must have at least 1 datum"),
-        ([with_beta(), datum()], {}, r"data\[1\]: no beta in loss_fn_inputs; loss own_loss requires it"),
-        ([with_beta([0.5])], {}, r"data\[0\]: beta must have 0 dimensions for loss own_loss, got 1"),
+        ([make_datum_with_beta(), datum()], {}, r"data\[1\]: no beta in loss_fn_inputs; loss own_loss requires it"),
+        ([make_datum_with_beta([0.5])], {}, r"data\[0\]: beta must have 0 dimensions for loss own_loss, got 1"),
         (
             [tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={"beta": np.float32(1)})],
             {},
             "no target_tokens",
         ),
-        ([with_beta()], {"arrays": "numpy"}, "arrays: loss own_loss computes in torch"),
+        ([make_datum_with_beta()], {"arrays": "numpy"}, "arrays: loss own_loss computes in torch"),
     ],
 )
 def test_datums_without_the_inputs_of_the_loss_raise(
@@ -182,7 +182,7 @@ def test_missing_torch_raises_error_with_advice(
 # --- with torch: what is taken down, and computed here ---------------------------------------------------------------
 
 
-def scaled(logprobs: Any, beta: Any) -> Any:
+def scaled_loss(logprobs: Any, beta: Any) -> Any:
     """Return a loss whose gradient is an input of the datum."""
     loss = (logprobs**2).sum() * beta
     return loss, {"custom/twice:mean": loss * 2, "custom/ones:sum": logprobs.detach().exp().sum() * 0 + 1}
@@ -196,9 +196,11 @@ def test_client_computes_losses_datum_by_datum(server: ScriptedServer) -> None:
     server.on_poll("Forward", lambda _: ScriptedResponse(body))
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
-        handle = client.create_custom_loss(scaled, {"logprobs": 1, "beta": 0}).result(TEST_TIMEOUT_S)
+        handle = client.create_custom_loss(scaled_loss, {"logprobs": 1, "beta": 0}).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("base")
-        result = training.forward_backward_custom([with_beta(1.0), with_beta(3.0)], handle).result(TEST_TIMEOUT_S)
+        result = training.forward_backward_custom(
+            [make_datum_with_beta(1.0), make_datum_with_beta(3.0)], handle
+        ).result(TEST_TIMEOUT_S)
     assert result.metrics == {
         "loss:sum": 20.0,
         "surrogate_loss:sum": 14.0,
@@ -214,14 +216,14 @@ def test_key_depends_on_the_computation(client: tw.ServiceClient) -> None:
     """The key of a loss depends on its computation, not on its name."""
 
     def doubled(logprobs: Any, beta: Any) -> Any:
-        return scaled(logprobs, beta)
+        return scaled_loss(logprobs, beta)
 
     def of(fn: Any, **ranks: int) -> str:
         return client.create_custom_loss(fn, {"logprobs": 1, **ranks}).result(TEST_TIMEOUT_S).key
 
-    key = of(scaled, beta=0)
+    key = of(scaled_loss, beta=0)
     assert len(key) == 64 and of(doubled, beta=0) == key
-    assert key not in (of(scaled, beta=1), of(lambda logprobs: (logprobs.sum(), {})))
+    assert key not in (of(scaled_loss, beta=1), of(lambda logprobs: (logprobs.sum(), {})))
 
 
 @needs_torch
@@ -352,4 +354,4 @@ def test_outer_tensors_and_wrong_argument_types_raise(client: tw.ServiceClient) 
     with pytest.raises(TypeError, match="expected a function, got int"):
         client.create_custom_loss(3, {})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="input_ranks: expected a dict of ints, got list"):
-        client.create_custom_loss(scaled, [1])  # type: ignore[arg-type]
+        client.create_custom_loss(scaled_loss, [1])  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from tinkerwire._training.result_merging import merge_metrics, merge_results
 pytestmark = pytest.mark.timeout(60)
 
 
-def outputs(*sizes: int) -> dict[str, Any]:
+def make_outputs(*sizes: int) -> dict[str, Any]:
     outputs = [{"logprobs": {"data": [-1.0] * size, "dtype": "float32", "shape": [size]}} for size in sizes]
     return {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}}
 
@@ -34,7 +34,7 @@ def test_outputs_that_do_not_match_the_batch_raise(
     server: ScriptedServer, training: tw.TrainingClient, kind: str, sizes: tuple[int, ...], text: str
 ) -> None:
     """Too few, too many and reordered outputs raise an error that names the datum."""
-    server.on_poll(kind, lambda _: ScriptedResponse(outputs(*sizes)))
+    server.on_poll(kind, lambda _: ScriptedResponse(make_outputs(*sizes)))
     call = training.forward if kind == "Forward" else training.forward_backward
     with pytest.raises(tw.APIResponseValidationError, match=text):
         call([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(TEST_TIMEOUT_S)
@@ -43,7 +43,7 @@ def test_outputs_that_do_not_match_the_batch_raise(
 @pytest.mark.parametrize("sizes", [(), (2, 3)])
 def test_matching_outputs_are_kept(server: ScriptedServer, training: tw.TrainingClient, sizes: tuple[int, ...]) -> None:
     """A loss may have no outputs at all."""
-    server.on_poll("Forward", lambda _: ScriptedResponse(outputs(*sizes)))
+    server.on_poll("Forward", lambda _: ScriptedResponse(make_outputs(*sizes)))
     result = training.forward([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(TEST_TIMEOUT_S)
     assert len(result.loss_fn_outputs) == len(sizes)
 
@@ -53,7 +53,7 @@ def test_metrics_as_text_are_read_and_others_are_warned_of_once(
 ) -> None:
     """Numbers as text are read; a metric that is not a number is logged, once."""
     sent = {"a:sum": "2.0", "b:sum": "1e-3", "c:hash2": "18446744073709551615", "d:sum": None, "e:sum": "many"}
-    server.on_poll("ForwardBackward", lambda _: ScriptedResponse({**outputs(), "metrics": sent}))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse({**make_outputs(), "metrics": sent}))
     server.on_poll("OptimStep", lambda _: ScriptedResponse({"metrics": sent}))
     caplog.set_level(logging.WARNING)
     expected = {"a:sum": 2.0, "b:sum": 0.001, "c:hash2": 2**64 - 1}

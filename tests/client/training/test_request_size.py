@@ -34,7 +34,7 @@ FLOATS = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), ma
 NAMES = st.sampled_from(["weights", "target_tokens", "advantages", 'k\N{SNOWMAN}\n"\0', "n" * 300])
 
 
-def sparse(values: list[float], rows: int) -> tw.TensorData:
+def make_sparse(values: list[float], rows: int) -> tw.TensorData:
     """Return a sparse matrix whose values are all in the last row."""
     return tw.TensorData(
         data=values,
@@ -45,7 +45,7 @@ def sparse(values: list[float], rows: int) -> tw.TensorData:
     )
 
 
-def dense(values: list[float], dtype: str) -> tw.TensorData:
+def make_dense(values: list[float], dtype: str) -> tw.TensorData:
     """Return an array of a dtype."""
     return tw.TensorData.from_numpy(np.array(values, np.float32).astype(dtype))
 
@@ -57,8 +57,8 @@ INT_TENSORS = st.builds(
 )
 TENSORS = st.one_of(
     INT_TENSORS,
-    st.builds(dense, FLOATS, st.sampled_from(["float32", "float64"])),
-    st.builds(sparse, FLOATS, st.integers(1, 20)),
+    st.builds(make_dense, FLOATS, st.sampled_from(["float32", "float64"])),
+    st.builds(make_sparse, FLOATS, st.integers(1, 20)),
     st.builds(lambda values: tw.TensorData(data=values, dtype="float32"), FLOATS),
     st.builds(lambda values: tw.TensorData(data=np.array(values, ">f4"), dtype="float32"), FLOATS),
     st.builds(lambda n: tw.TensorData(data=[-2.2250738585072014e-308] * n, dtype="float32", shape=[1, n, 1]), COUNTS),

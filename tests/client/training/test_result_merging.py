@@ -25,11 +25,11 @@ NAMES = st.sampled_from(
 )
 
 
-def combined(name: str, parts: list[tuple[float, int]]) -> dict[str, float]:
+def combine(name: str, parts: list[tuple[float, int]]) -> dict[str, float]:
     return merge_metrics([{name: value} for value, _ in parts], [weight for _, weight in parts])
 
 
-def mean_of(parts: list[tuple[float, int]]) -> float:
+def compute_mean(parts: list[tuple[float, int]]) -> float:
     """Return the mean over all datums, or over the chunks if no chunk has any."""
     spread = [value for value, weight in parts for _ in range(weight)] or [value for value, _ in parts]
     return math.fsum(spread) / len(spread)
@@ -38,34 +38,34 @@ def mean_of(parts: list[tuple[float, int]]) -> float:
 @given(PARTS)
 def test_mean_is_weighted_by_datums(parts: list[tuple[float, int]]) -> None:
     """``mean`` is the mean over all datums; if no chunk has any, over the chunks."""
-    assert combined("m:mean", parts)["m:mean"] == pytest.approx(mean_of(parts), abs=1e-6)
+    assert combine("m:mean", parts)["m:mean"] == pytest.approx(compute_mean(parts), abs=1e-6)
 
 
 def test_chunk_without_datums_has_no_weight() -> None:
     """The mean of an empty chunk, even infinity, does not change the result."""
-    assert combined("m:mean", [(math.inf, 0), (2.0, 1), (4.0, 1)]) == {"m:mean": 3.0}
+    assert combine("m:mean", [(math.inf, 0), (2.0, 1), (4.0, 1)]) == {"m:mean": 3.0}
 
 
 @given(PARTS)
 def test_sum_min_and_max_ignore_the_sizes_of_chunks(parts: list[tuple[float, int]]) -> None:
     """``sum``, ``min`` and ``max`` do not depend on the sizes of chunks."""
     values = [value for value, _ in parts]
-    assert combined("m:sum", parts)["m:sum"] == pytest.approx(math.fsum(values), abs=1e-6)
-    assert combined("m:min", parts) == {"m:min": min(values)}
-    assert combined("m:max", parts) == {"m:max": max(values)}
+    assert combine("m:sum", parts)["m:sum"] == pytest.approx(math.fsum(values), abs=1e-6)
+    assert combine("m:min", parts) == {"m:min": min(values)}
+    assert combine("m:max", parts) == {"m:max": max(values)}
 
 
 @given(PARTS)
 def test_slack_is_how_far_the_largest_is_above_the_mean(parts: list[tuple[float, int]]) -> None:
     """``slack`` is the largest value less the weighted mean."""
-    expected = max(value for value, _ in parts) - mean_of(parts)
-    assert combined("m:slack", parts)["m:slack"] == pytest.approx(expected, abs=1e-6)
+    expected = max(value for value, _ in parts) - compute_mean(parts)
+    assert combine("m:slack", parts)["m:slack"] == pytest.approx(expected, abs=1e-6)
 
 
 @given(PARTS)
 def test_unique_keeps_every_value(parts: list[tuple[float, int]]) -> None:
     """``unique`` keeps all values: the first under its name, others under ``_1``, ``_2`` and so on."""
-    merged = combined("m:unique", parts)
+    merged = combine("m:unique", parts)
     assert list(merged.values()) == [value for value, _ in parts]
     assert list(merged) == ["m:unique", *(f"m:unique_{i}" for i in range(1, len(parts)))]
 
@@ -74,15 +74,15 @@ def test_unique_keeps_every_value(parts: list[tuple[float, int]]) -> None:
 def test_hash_unordered_ignores_the_order(parts: list[tuple[float, int]], random: Any) -> None:
     """``hash_unordered`` is the same for every order of the chunks, and finite."""
     shuffled = random.sample(parts, len(parts))
-    assert combined("m:hash_unordered", parts) == combined("m:hash_unordered", shuffled)
-    assert math.isfinite(combined("m:hash_unordered", parts)["m:hash_unordered"])
+    assert combine("m:hash_unordered", parts) == combine("m:hash_unordered", shuffled)
+    assert math.isfinite(combine("m:hash_unordered", parts)["m:hash_unordered"])
 
 
 def test_hash_unordered_depends_on_the_values_only() -> None:
     """Other values have another hash; the same values have the same hash in another process."""
     parts = [(1.0, 1), (2.0, 1)]
-    own_hash = combined("m:hash_unordered", parts)["m:hash_unordered"]
-    assert own_hash != combined("m:hash_unordered", [(1.0, 1), (3.0, 1)])["m:hash_unordered"]
+    own_hash = combine("m:hash_unordered", parts)["m:hash_unordered"]
+    assert own_hash != combine("m:hash_unordered", [(1.0, 1), (3.0, 1)])["m:hash_unordered"]
     code = (
         "from tinkerwire._training.result_merging import merge_metrics as c;"
         "print(c([{'m:hash_unordered': 1.0}, {'m:hash_unordered': 2.0}], [1, 1])['m:hash_unordered'])"
@@ -95,13 +95,13 @@ def test_hash_unordered_depends_on_the_values_only() -> None:
 @pytest.mark.parametrize("name", ["m", "m:odd", "a:b:odd", ":", ""])
 def test_unknown_reduction_averages_different_values(name: str) -> None:
     """Equal values are kept, different ones averaged; the metric is not dropped."""
-    assert combined(name, [(3.0, 1), (3.0, 9)]) == {name: 3.0}
-    assert combined(name, [(0.0, 1), (4.0, 3)]) == {name: 3.0}
+    assert combine(name, [(3.0, 1), (3.0, 9)]) == {name: 3.0}
+    assert combine(name, [(0.0, 1), (4.0, 3)]) == {name: 3.0}
 
 
 def test_last_part_of_a_name_is_the_reduction() -> None:
     """A name with several colons is merged by its last part."""
-    assert combined("loss:per:token:sum", [(1.0, 1), (2.0, 1)]) == {"loss:per:token:sum": 3.0}
+    assert combine("loss:per:token:sum", [(1.0, 1), (2.0, 1)]) == {"loss:per:token:sum": 3.0}
 
 
 @given(st.lists(st.dictionaries(NAMES, JSON_VALUES, max_size=6), max_size=5), st.data())

@@ -10,7 +10,7 @@ from tinkerwire._training.submission_outcome import SubmissionAttempts, Submissi
 from tinkerwire_base.errors import ResponseInfo, TinkerError, status_error
 
 
-def http_error(status: int) -> tw.APIStatusError:
+def make_http_error(status: int) -> tw.APIStatusError:
     """Return the error of a response with a status."""
     return status_error(status)("x", response=ResponseInfo(status_code=status))
 
@@ -18,22 +18,22 @@ def http_error(status: int) -> tw.APIStatusError:
 @pytest.mark.parametrize("status", [*range(300, 309), *range(400, 430), *range(500, 512)])
 def test_3xx_and_most_4xx_reject_a_request(status: int) -> None:
     """A 3xx and a 4xx other than 408 and 409 are rejections; a 5xx and a missing response are not."""
-    assert is_rejection(http_error(status)) == (300 <= status < 500 and status not in (408, 409))
+    assert is_rejection(make_http_error(status)) == (300 <= status < 500 and status not in (408, 409))
     assert not is_rejection(tw.APIConnectionError())
 
 
 @pytest.mark.parametrize(
     ("retried", "error", "expected_seq_id", "outcome"),
     [
-        ([], http_error(422), None, SubmissionOutcome.REJECTED),
-        ([http_error(429)], http_error(429), None, SubmissionOutcome.REJECTED),
-        ([], http_error(409), None, SubmissionOutcome.UNCERTAIN),
-        ([], http_error(409), 3, SubmissionOutcome.REJECTED),
-        ([], http_error(500), None, SubmissionOutcome.UNCERTAIN),
-        ([http_error(500)], http_error(422), None, SubmissionOutcome.UNCERTAIN),
-        ([http_error(500)], http_error(409), 3, SubmissionOutcome.UNCERTAIN),
+        ([], make_http_error(422), None, SubmissionOutcome.REJECTED),
+        ([make_http_error(429)], make_http_error(429), None, SubmissionOutcome.REJECTED),
+        ([], make_http_error(409), None, SubmissionOutcome.UNCERTAIN),
+        ([], make_http_error(409), 3, SubmissionOutcome.REJECTED),
+        ([], make_http_error(500), None, SubmissionOutcome.UNCERTAIN),
+        ([make_http_error(500)], make_http_error(422), None, SubmissionOutcome.UNCERTAIN),
+        ([make_http_error(500)], make_http_error(409), 3, SubmissionOutcome.UNCERTAIN),
         ([], ValueError("not encodable"), None, SubmissionOutcome.REJECTED),
-        ([http_error(500)], ValueError("not encodable"), None, SubmissionOutcome.UNCERTAIN),
+        ([make_http_error(500)], ValueError("not encodable"), None, SubmissionOutcome.UNCERTAIN),
     ],
     ids=str,
 )

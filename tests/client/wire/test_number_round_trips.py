@@ -24,7 +24,7 @@ JSON, PROTOBUF = Dialect.for_version("0.18.2"), Dialect.for_version("0.38.0")
 pytestmark = pytest.mark.filterwarnings("ignore::tinkerwire_base.tensors.PrecisionWarning")
 
 
-def batch_request(datum: tw.Datum, config: dict[str, float | str] | None = None) -> m.ForwardBackwardRequest:
+def make_batch_request(datum: tw.Datum, config: dict[str, float | str] | None = None) -> m.ForwardBackwardRequest:
     """Return a request with one example."""
     batch = m.ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config=config)
     return m.ForwardBackwardRequest(model_id="m", seq_id=1, forward_backward_input=batch)
@@ -32,7 +32,7 @@ def batch_request(datum: tw.Datum, config: dict[str, float | str] | None = None)
 
 def receive(datum: tw.Datum, dialect: Dialect, config: dict[str, float | str] | None = None) -> m.Datum:
     """Return the example as the embedded server decodes it."""
-    content = codec.encode(forward_backward(body=batch_request(datum, config)), dialect).content
+    content = codec.encode(forward_backward(body=make_batch_request(datum, config)), dialect).content
     assert content is not None
     if dialect is PROTOBUF:
         request = decode_request(content)
@@ -185,7 +185,7 @@ def test_non_finite_number_is_sent_as_protobuf_only(number: float, as_array: boo
         receive(datum, JSON)
     empty = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
     request = decode_request(
-        codec.encode(forward_backward(body=batch_request(empty, {"clip": number})), PROTOBUF).content or b""
+        codec.encode(forward_backward(body=make_batch_request(empty, {"clip": number})), PROTOBUF).content or b""
     )
     assert isinstance(request, m.ForwardBackwardRequest)
     config = request.forward_backward_input.loss_fn_config or {}

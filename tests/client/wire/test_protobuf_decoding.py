@@ -23,7 +23,9 @@ from tinkerwire_generated.protobuf import message_class
 DTYPES = {"float32": 1, "int64": 2, "int32": 3, "bfloat16": 4}
 
 
-def batched_tensor(*rows: ArrayLike, dtype: str, numpy_dtype: str, trailing_shape: tuple[int, ...] = ()) -> Any:
+def make_batched_tensor_of_rows(
+    *rows: ArrayLike, dtype: str, numpy_dtype: str, trailing_shape: tuple[int, ...] = ()
+) -> Any:
     """Return a BatchedTensor of rows, which ``numpy_dtype`` stores."""
     parts = [np.array(row, numpy_dtype).tobytes() for row in rows]
     offsets = np.cumsum([0, *map(len, parts)], dtype="<i8").tobytes()
@@ -44,10 +46,12 @@ def test_records_are_joined_into_one_list() -> None:
     """Narrow dtypes are widened, rows get the trailing shape, and num_datums of a record may be absent."""
     halves = np.array([1.0, -2.5, np.inf], np.float32).view(np.uint32) >> 16
     first = {
-        "logprobs": batched_tensor(halves[:2], halves[2:], dtype="bfloat16", numpy_dtype="<u2"),
-        "tokens": batched_tensor([1, 2, 3, 4], [-5, -6], dtype="int32", numpy_dtype="<i4", trailing_shape=(2,)),
+        "logprobs": make_batched_tensor_of_rows(halves[:2], halves[2:], dtype="bfloat16", numpy_dtype="<u2"),
+        "tokens": make_batched_tensor_of_rows(
+            [1, 2, 3, 4], [-5, -6], dtype="int32", numpy_dtype="<i4", trailing_shape=(2,)
+        ),
     }
-    second = {"logprobs": batched_tensor([0.5], dtype="float32", numpy_dtype="<f4")}
+    second = {"logprobs": make_batched_tensor_of_rows([0.5], dtype="float32", numpy_dtype="<f4")}
     output = decode_output(encode_records((0, first), (1, second), (2, {})))
     assert output.loss_fn_output_type == "Record"
     assert output.metrics == {"loss:sum": 1.5}
@@ -63,7 +67,9 @@ def test_records_are_joined_into_one_list() -> None:
 @given(st.lists(st.integers(0, 2**16 - 1)))
 def test_bfloat16_keeps_all_bits(bits: list[int]) -> None:
     """NaN keeps its payload, and infinities are kept."""
-    output = decode_output(encode_records((1, {"x": batched_tensor(bits, dtype="bfloat16", numpy_dtype="<u2")})))
+    output = decode_output(
+        encode_records((1, {"x": make_batched_tensor_of_rows(bits, dtype="bfloat16", numpy_dtype="<u2")}))
+    )
     values = output.loss_fn_outputs[0]["x"].to_numpy()
     assert (values.view(np.uint32) >> 16).tolist() == bits
     assert not (values.view(np.uint32) & 0xFFFF).any()
@@ -71,7 +77,7 @@ def test_bfloat16_keeps_all_bits(bits: list[int]) -> None:
 
 def test_decoded_tensors_share_memory_with_message() -> None:
     """Tensors whose dtype the wire has are not copied."""
-    rows = batched_tensor([1.0, 2.0], [3.0], dtype="float32", numpy_dtype="<f4")
+    rows = make_batched_tensor_of_rows([1.0, 2.0], [3.0], dtype="float32", numpy_dtype="<f4")
     first, second = decode_output(encode_records((2, {"x": rows}))).loss_fn_outputs
     assert not first["x"].to_numpy().flags.owndata
     assert second["x"].to_numpy().base is first["x"].to_numpy().base
@@ -89,7 +95,7 @@ def test_output_type_has_no_module_name(qualified_name: str, records: int, name:
 
 def decode_changed_tensor(**changes: Any) -> Callable[[], m.ForwardBackwardOutput]:
     """Return the decoding of an output whose only tensor, two rows of one float32, has changed fields."""
-    tensor = batched_tensor([1.0], [2.0], dtype="float32", numpy_dtype="<f4")
+    tensor = make_batched_tensor_of_rows([1.0], [2.0], dtype="float32", numpy_dtype="<f4")
     for name, value in changes.items():
         if name == "trailing_shape":
             tensor.trailing_shape.extend(value)

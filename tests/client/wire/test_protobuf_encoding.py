@@ -20,7 +20,7 @@ from tinkerwire_generated.protobuf import message_class
 TOKENS = m.EncodedTextChunk(tokens=[1, 2, 3])
 
 
-def batch_request(
+def make_batch_request(
     *chunks: m.ModelInputChunk,
     seq_id: int | None = 1,
     config: dict[str, float | str] | None = None,
@@ -41,7 +41,9 @@ def test_request_fields_have_protobuf_form() -> None:
     """Numbers are little-endian, images raw bytes, and both maps of the config have its numbers."""
     image, dmel = m.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=7), m.DmelChunk(dmel=b"\0\1")
     weights = np.array([[0.5, 1.0]], np.float32)
-    message = encode_to_message(batch_request(TOKENS, image, dmel, weights=weights, config={"beta": 2, "loss_id": "x"}))
+    message = encode_to_message(
+        make_batch_request(TOKENS, image, dmel, weights=weights, config={"beta": 2, "loss_id": "x"})
+    )
     assert (message.model_id, message.seq_id, message.loss_fn, message.forward_only) == (
         "run",
         1,
@@ -65,7 +67,7 @@ def test_request_fields_have_protobuf_form() -> None:
 
 def test_forward_request_sets_forward_only() -> None:
     """Both operations share one message, in which forward sets the flag."""
-    batch = batch_request(TOKENS).forward_backward_input
+    batch = make_batch_request(TOKENS).forward_backward_input
     request = m.ForwardRequest(forward_input=batch, model_id="run", seq_id=None)
     assert encode_to_message(request).forward_only
     assert encode_to_message(request).seq_id == 0
@@ -90,7 +92,7 @@ def add_spans(request: m.ForwardBackwardRequest) -> m.ForwardBackwardRequest:
 
 def test_provenance_spans_have_protobuf_form() -> None:
     """Both lists are sent, each span in the field of its kind."""
-    message = encode_to_message(add_spans(batch_request(TOKENS, target_tokens=np.arange(3)))).data[0]
+    message = encode_to_message(add_spans(make_batch_request(TOKENS, target_tokens=np.arange(3)))).data[0]
     prompt, sample = message.model_input_spans
     assert (prompt.WhichOneof("span"), sample.WhichOneof("span")) == ("prompt_tokens", "sampled_tokens")
     assert (prompt.prompt_tokens.sequence_id, prompt.prompt_tokens.offset, prompt.prompt_tokens.length) == ("s", 0, 2)
@@ -102,28 +104,28 @@ def test_provenance_spans_have_protobuf_form() -> None:
     ("batch", "error", "message"),
     [
         (
-            batch_request(m.EncodedTextChunk(tokens=[1, 2**31])),
+            make_batch_request(m.EncodedTextChunk(tokens=[1, 2**31])),
             OverflowError,
             "data[0].model_input.chunks[0].tokens[1]: 2147483648",
         ),
         (
-            batch_request(TOKENS, m.EncodedTextChunk(tokens=np.array([-(2**31) - 1]))),
+            make_batch_request(TOKENS, m.EncodedTextChunk(tokens=np.array([-(2**31) - 1]))),
             OverflowError,
             "chunks[1].tokens[0]: -2147483649",
         ),
-        (batch_request(TOKENS, seq_id=2**31), OverflowError, "seq_id: 2147483648"),
+        (make_batch_request(TOKENS, seq_id=2**31), OverflowError, "seq_id: 2147483648"),
         (
-            batch_request(TOKENS, m.ImageAssetPointerChunk(location="x", format="png")),
+            make_batch_request(TOKENS, m.ImageAssetPointerChunk(location="x", format="png")),
             ValueError,
             "data[0].model_input.chunks[1]: ImageAssetPointerChunk",
         ),
         (
-            batch_request(m.ImageChunk(data=b"", format="png", expected_tokens=2**31)),
+            make_batch_request(m.ImageChunk(data=b"", format="png", expected_tokens=2**31)),
             OverflowError,
             "expected_tokens: 2147483648",
         ),
         (
-            batch_request(config={"beta": 2**53 + 1}),
+            make_batch_request(config={"beta": 2**53 + 1}),
             ValueError,
             "loss_fn_config['beta']: float64 cannot hold 9007199254740993",
         ),
@@ -144,7 +146,7 @@ def test_value_without_protobuf_form_is_rejected(
 def test_converted_array_is_copied_at_construction(key: str, values: NDArray[Any], large_value: float) -> None:
     """Values that the user later writes into an array of another dtype are not sent."""
     tensor = m.TensorData(data=values, dtype="float32" if key == "weights" else "int64")
-    request = batch_request(TOKENS, **{key: tensor})
+    request = make_batch_request(TOKENS, **{key: tensor})
     values[1] = large_value
     decoded = decode_request(encode_request(request))
     assert isinstance(decoded, m.ForwardBackwardRequest)
@@ -154,16 +156,16 @@ def test_converted_array_is_copied_at_construction(key: str, values: NDArray[Any
 @pytest.mark.parametrize(
     ("batch", "version", "field"),
     [
-        (batch_request(TOKENS), "0.18.2", "the protobuf message ForwardBackwardRequest"),
+        (make_batch_request(TOKENS), "0.18.2", "the protobuf message ForwardBackwardRequest"),
         (
-            m.ForwardRequest(forward_input=batch_request().forward_backward_input, model_id="x", seq_id=1),
+            m.ForwardRequest(forward_input=make_batch_request().forward_backward_input, model_id="x", seq_id=1),
             "0.22.6",
             "ForwardBackwardRequest.forward_only",
         ),
-        (batch_request(config={"loss_id": "x"}), "0.26.1", "ForwardBackwardRequest.loss_fn_config_v2"),
-        (batch_request(TOKENS, m.DmelChunk(dmel=b"x")), "0.23.3", "Chunk.dmel"),
-        (add_spans(batch_request(TOKENS)), "0.26.1", "Datum.model_input_spans"),
-        (batch_request(m.ImageChunk(data=b"x", format="png", height=1)), None, "ImageChunk.height"),
+        (make_batch_request(config={"loss_id": "x"}), "0.26.1", "ForwardBackwardRequest.loss_fn_config_v2"),
+        (make_batch_request(TOKENS, m.DmelChunk(dmel=b"x")), "0.23.3", "Chunk.dmel"),
+        (add_spans(make_batch_request(TOKENS)), "0.26.1", "Datum.model_input_spans"),
+        (make_batch_request(m.ImageChunk(data=b"x", format="png", height=1)), None, "ImageChunk.height"),
     ],
 )
 def test_field_of_newer_version_is_rejected(
@@ -178,10 +180,12 @@ def test_field_of_newer_version_is_rejected(
 
 def test_older_version_gets_fields_that_it_has() -> None:
     """Numbers of the config are sent in the map that the version has."""
-    message = encode_to_message(batch_request(TOKENS, config={"beta": 2.0}), "0.26.1")
+    message = encode_to_message(make_batch_request(TOKENS, config={"beta": 2.0}), "0.26.1")
     assert dict(message.loss_fn_config) == {"beta": 2.0}
     assert not message.loss_fn_config_v2
-    assert encode_to_message(batch_request(m.DmelChunk(dmel=b"x")), "0.23.4").data[0].model_input[0].dmel.dmel == b"x"
+    assert (
+        encode_to_message(make_batch_request(m.DmelChunk(dmel=b"x")), "0.23.4").data[0].model_input[0].dmel.dmel == b"x"
+    )
 
 
 def test_server_rejects_result_fields_of_newer_version() -> None:
@@ -200,7 +204,7 @@ def sample_response(**fields: Any) -> m.SampleResponse:
     return m.SampleResponse(sequences=[m.SampledSequence(**{"stop_reason": "stop", "tokens": [], **fields})])
 
 
-def batch_output(shape: list[int], values: list[float]) -> m.ForwardBackwardOutput:
+def make_batch_output(shape: list[int], values: list[float]) -> m.ForwardBackwardOutput:
     """Return a result with one tensor."""
     tensor = m.TensorData(data=values, dtype="float32", shape=shape)
     return m.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[{"x": tensor}], metrics={})
@@ -222,10 +226,10 @@ def batch_output(shape: list[int], values: list[float]) -> m.ForwardBackwardOutp
             "sequences[0].sequence_id: the protobuf message does not",
         ),
         (
-            lambda: encode_result(batch_output([], [1.0])),
+            lambda: encode_result(make_batch_output([], [1.0])),
             "loss_fn_outputs['x']: protobuf cannot hold a tensor without dimensions",
         ),
-        (lambda: encode_result(batch_output([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of shape [0]"),
+        (lambda: encode_result(make_batch_output([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of shape [0]"),
     ],
 )
 def test_result_without_protobuf_form_is_rejected(encode: Callable[[], bytes], message: str) -> None:

@@ -31,13 +31,13 @@ def edit(folder: Path, old: str, new: str, file: str = "jobs.yaml") -> None:
     (folder / file).write_text(text.replace(old, new, 1))
 
 
-def diff(*arguments: object) -> int:
+def run_diff(*arguments: object) -> int:
     return main(["diff", *map(str, arguments)])
 
 
 def test_equal_contracts_have_no_changes(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     """Equal contracts have no changes, and the command succeeds."""
-    assert diff(*contracts, "--fail-on", "any") == 0
+    assert run_diff(*contracts, "--fail-on", "any") == 0
     assert "no change" in capsys.readouterr().out
 
 
@@ -53,9 +53,9 @@ def test_fail_on_sets_the_exit_code(contracts: tuple[Path, Path], old: str, new:
     """With --fail-on the command fails from that level on; without it the command succeeds."""
     edit(contracts[1], old, new)
     order = ["safe", "risky", "breaking"]
-    assert diff(*contracts) == 0
+    assert run_diff(*contracts) == 0
     for name, least in (("any", "safe"), ("risky", "risky"), ("breaking", "breaking")):
-        assert diff(*contracts, "--fail-on", name) == int(order.index(level) >= order.index(least))
+        assert run_diff(*contracts, "--fail-on", name) == int(order.index(level) >= order.index(least))
 
 
 def test_reports_show_place_reason_and_example(
@@ -63,18 +63,18 @@ def test_reports_show_place_reason_and_example(
 ) -> None:
     """All formats show the operation, the place, the reason and an example."""
     edit(contracts[1], "enum: [fast, slow]", "enum: [fast]")
-    diff(*contracts)
+    run_diff(*contracts)
     text = capsys.readouterr().out
     assert 'breaking request: Mode: the value "slow" is rejected now' in text
     assert "in POST /api/v1/start" in text
     assert "for example, valid before and not now as body application/json:" in text
-    diff(*contracts, "--format", "json")
+    run_diff(*contracts, "--format", "json")
     report = json.loads(capsys.readouterr().out)
     assert report["counts"] == {"breaking": 1, "risky": 0, "safe": 0}
     (change,) = report["changes"]
     assert (change["where"], change["operations"]) == ("Mode", ["POST /api/v1/start"])
     assert change["example"]["mode"] == "slow"
-    diff(*contracts, "--format", "markdown")
+    run_diff(*contracts, "--format", "markdown")
     markdown = capsys.readouterr().out
     assert "### 1 breaking: clients of the old contract fail" in markdown
     assert "| request | `Mode` |" in markdown
@@ -84,14 +84,14 @@ def test_document_compares_like_its_folder(contracts: tuple[Path, Path], tmp_pat
     """A bundled document compares like the folder that it came from."""
     bundled = tmp_path / "bundled.json"
     bundled.write_text(json.dumps(load(contracts[0])))
-    assert diff(contracts[0], bundled, "--fail-on", "any") == 0
+    assert run_diff(contracts[0], bundled, "--fail-on", "any") == 0
 
 
 def test_versions_of_one_contract_compare(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     """The forms DIR@VERSION and @VERSION open a contract at a wire version."""
     edit(contracts[0], NEW_FIELD, "        heat: {type: number, default: 0.5, x-since: 0.6.0}\n")
-    assert diff(f"{contracts[0]}@0.5.0", f"{contracts[0]}@0.6.0", "--fail-on", "any") == 1
-    assert diff("@0.5.0", "@0.6.0", "--schema", contracts[0], "--fail-on", "any") == 1
+    assert run_diff(f"{contracts[0]}@0.5.0", f"{contracts[0]}@0.6.0", "--fail-on", "any") == 1
+    assert run_diff("@0.5.0", "@0.6.0", "--schema", contracts[0], "--fail-on", "any") == 1
     assert "Knobs.heat" in capsys.readouterr().out
 
 
@@ -105,7 +105,7 @@ def test_versions_of_one_contract_compare(contracts: tuple[Path, Path], capsys: 
 )
 def test_unusable_input_exits_with_2(argument: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The command exits with 2; the error quotes the input and lists the valid forms."""
-    assert diff(argument, "@0.16.1") == 2
+    assert run_diff(argument, "@0.16.1") == 2
     assert message in capsys.readouterr().err
 
 
@@ -154,7 +154,7 @@ def test_protobuf_changes_have_the_right_level(
 ) -> None:
     """Protobuf fields that are added, removed or redefined have the right level."""
     edit(contracts[1], old, new, "tinker_public.proto")
-    diff(*contracts, "--format", "json")
+    run_diff(*contracts, "--format", "json")
     (change,) = json.loads(capsys.readouterr().out)["changes"]
     assert (change["level"], change["where"], change["direction"]) == (*expected, "protobuf")
 

@@ -82,7 +82,7 @@ def run_shell(text: str, folder: Path, **variables: str) -> subprocess.Completed
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
-def git(folder: Path, *arguments: str) -> None:
+def run_git(folder: Path, *arguments: str) -> None:
     configuration = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
     subprocess.run(["git", *configuration, *arguments], cwd=folder, check=True, capture_output=True)
 
@@ -94,10 +94,10 @@ def repository(tmp_path: Path) -> Path:
     write_contract(folder / "schema")
     (folder / "generated").mkdir()
     (folder / "generated" / "a.py").write_text("A = 1\n")
-    git(folder, "init")
-    git(folder, "add", ".")
-    git(folder, "commit", "-m", "base")
-    git(folder, "update-ref", "refs/remotes/origin/main", "HEAD")
+    run_git(folder, "init")
+    run_git(folder, "add", ".")
+    run_git(folder, "commit", "-m", "base")
+    run_git(folder, "update-ref", "refs/remotes/origin/main", "HEAD")
     return folder
 
 

@@ -28,20 +28,20 @@ VERSIONS = (
 """The wire versions that were read; nothing in the contract can change at another one."""
 
 
-def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def list_operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for path, item in document["paths"].items():
         for operation in item.values():
             yield path, operation
 
 
-def parts(node: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+def list_parts(node: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(node, list):
         for index, item in enumerate(node):
-            yield from parts(item, f"{place}/{index}")
+            yield from list_parts(item, f"{place}/{index}")
     elif isinstance(node, dict):
         yield place, node
         for key, item in node.items():
-            yield from parts(item, f"{place}/{key}")
+            yield from list_parts(item, f"{place}/{key}")
 
 
 def test_bundled_document_is_openapi() -> None:
@@ -73,7 +73,7 @@ def test_everything_is_described() -> None:
     described = {f"schema {name}": schema for name, schema in SCHEMAS.items()}
     for name, schema in SCHEMAS.items():
         described |= {f"{name}.{field}": detail for field, detail in schema.get("properties", {}).items()}
-    for path, operation in operations(CONTRACT):
+    for path, operation in list_operations(CONTRACT):
         described |= {f"{path} {p['name']}": p for p in operation.get("parameters", [])}
         for status, response in operation["responses"].items():
             described[f"{path} {status}"] = response
@@ -87,7 +87,7 @@ def test_everything_is_described() -> None:
 
 def test_every_mark_names_a_version_that_was_read() -> None:
     """Only versions that were read can appear; any other would be a guess."""
-    for place, node in parts(CONTRACT):
+    for place, node in list_parts(CONTRACT):
         versions = [node.get("x-since"), node.get("x-until"), *node.get("x-enum-since", {}).values()]
         versions += [entry["until"] for entry in node.get("x-history", [])]
         versions += [end for gap in node.get("x-absent", []) for end in gap.values()]
@@ -97,12 +97,12 @@ def test_every_mark_names_a_version_that_was_read() -> None:
 def test_every_schema_and_operation_is_dated() -> None:
     """Schemas and operations have x-since."""
     assert [name for name, schema in SCHEMAS.items() if "x-since" not in schema] == []
-    assert [path for path, operation in operations(CONTRACT) if "x-since" not in operation] == []
+    assert [path for path, operation in list_operations(CONTRACT) if "x-since" not in operation] == []
 
 
 def test_every_enum_union_and_object_has_a_name() -> None:
     """Generators invent no names; null, and a string beside an enum, do not count as union members."""
-    for place, node in parts(SCHEMAS):
+    for place, node in list_parts(SCHEMAS):
         if place.count("/") == 1 or re.fullmatch(r"#/\w+/x-history/\d+/schema", place):
             continue
         assert "enum" not in node, place
@@ -116,16 +116,16 @@ def test_every_enum_union_and_object_has_a_name() -> None:
 
 def test_schemas_use_only_what_generators_support() -> None:
     """Unions are anyOf, pairs are closed, and every integer has the bounds of 64 bits or its own."""
-    for place, node in parts(SCHEMAS):
+    for place, node in list_parts(SCHEMAS):
         assert not {"oneOf", "allOf", "not", "if", "patternProperties"} & node.keys(), place
         if "prefixItems" in node:
             assert node["items"] is False, place
             assert node["minItems"] == node["maxItems"] == len(node["prefixItems"]), place
-        if "integer" in (node.get("type"), *_listed(node.get("type"))):
+        if "integer" in (node.get("type"), *_list_marks(node.get("type"))):
             assert node.keys() >= INT64.keys(), place
 
 
-def _listed(kind: Any) -> list[str]:
+def _list_marks(kind: Any) -> list[str]:
     return kind if isinstance(kind, list) else []
 
 
@@ -142,10 +142,10 @@ def test_type_tags_are_constant_and_optional() -> None:
 
 def test_operations_have_names_tags_and_parameters() -> None:
     """Operation names are unique, each has one tag of the document, and its path parameters are declared."""
-    names = [operation["operationId"] for _, operation in operations(CONTRACT)]
+    names = [operation["operationId"] for _, operation in list_operations(CONTRACT)]
     assert len(names) == len(set(names))
     tags = {tag["name"] for tag in CONTRACT["tags"]}
-    for path, operation in operations(CONTRACT):
+    for path, operation in list_operations(CONTRACT):
         assert len(operation["tags"]) == 1 and set(operation["tags"]) <= tags, path
         declared = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
         assert declared == set(re.findall(r"{(\w+)}", path)), path

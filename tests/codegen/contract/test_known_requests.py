@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.wire_forms import NEWEST, is_valid_body, project_contract, schema_of, without
+from support.wire_forms import NEWEST, is_valid_body, project_contract, read_schema, without
 
 PROMPT = {"chunks": [{"tokens": [1, 2]}]}
 WEIGHTS_REQUESTS: dict[str, dict[str, Any]] = {
@@ -101,7 +101,7 @@ def test_requested_prompt_logprobs_has_three_values(value: Any, is_valid: bool) 
     body = {"prompt": PROMPT, "sampling_params": {}}
     assert is_valid_body("SampleRequest", body)
     assert is_valid_body("SampleRequest", body | {"prompt_logprobs": value}) is is_valid
-    assert schema_of("SampleRequest")["properties"]["prompt_logprobs"]["default"] is None
+    assert read_schema("SampleRequest")["properties"]["prompt_logprobs"]["default"] is None
 
 
 @pytest.mark.parametrize("stop", [None, "\n", ["a", "b"], [], [13, 198]])
@@ -133,9 +133,9 @@ def test_telemetry_has_four_required_fields() -> None:
 
 def test_adam_has_weight_decay_and_clipping_since_0_7_0() -> None:
     """The defaults are 1e-4, 0.9, 0.95 and 1e-12; decay and clipping, both off, came with 0.7.0."""
-    defaults = {name: detail["default"] for name, detail in schema_of("AdamParams", "0.6.3")["properties"].items()}
+    defaults = {name: detail["default"] for name, detail in read_schema("AdamParams", "0.6.3")["properties"].items()}
     assert defaults == {"learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-12}
-    later = {name: detail["default"] for name, detail in schema_of("AdamParams", "0.7.0")["properties"].items()}
+    later = {name: detail["default"] for name, detail in read_schema("AdamParams", "0.7.0")["properties"].items()}
     assert later == {**defaults, "weight_decay": 0.0, "grad_clip_norm": 0.0}
     assert is_valid_body("AdamParams", {})
     for unknown_name in ("lr", "betas", "epsilon", "beta_1"):
@@ -146,7 +146,7 @@ def test_image_chunk_holds_data_or_location_since_0_6_0() -> None:
     """A chunk has base64 bytes under data, or a location; both have a format, and optionally expected_tokens."""
     sent = {"data": "iVBORw0KGgo=", "format": "png", "type": "image"}
     stored = {"location": "https://example.com/a.jpg", "format": "jpeg", "type": "image_asset_pointer"}
-    assert schema_of("ImageChunk")["properties"]["data"]["contentEncoding"] == "base64"
+    assert read_schema("ImageChunk")["properties"]["data"]["contentEncoding"] == "base64"
     for name, body in (("ImageChunk", sent), ("ImageAssetPointerChunk", stored)):
         for chunk in (body, body | {"expected_tokens": 64}, body | {"expected_tokens": None}, without(body, "type")):
             assert is_valid_body(name, chunk)
@@ -184,8 +184,8 @@ def test_text_chunk_needs_no_tag() -> None:
 def test_cispo_and_dro_exist_since_0_6_0() -> None:
     """The losses cispo and dro came with 0.6.0."""
     first = ["cross_entropy", "importance_sampling", "ppo"]
-    assert schema_of("LossFnType", "0.5.1")["enum"] == first
-    assert schema_of("LossFnType", "0.6.0")["enum"] == [*first, "cispo", "dro"]
+    assert read_schema("LossFnType", "0.5.1")["enum"] == first
+    assert read_schema("LossFnType", "0.6.0")["enum"] == [*first, "cispo", "dro"]
     body = {"data": [], "loss_fn": "dro"}
     assert is_valid_body("ForwardBackwardInput", body, "0.6.0")
     assert not is_valid_body("ForwardBackwardInput", body, "0.5.1")
@@ -195,7 +195,7 @@ def test_cispo_and_dro_exist_since_0_6_0() -> None:
 def test_shape_may_be_null() -> None:
     """A tensor with shape null or without shape is one-dimensional; an empty shape means a single number."""
     body = {"data": [1, 2], "dtype": "int64"}
-    assert schema_of("TensorData")["properties"]["shape"]["default"] is None
+    assert read_schema("TensorData")["properties"]["shape"]["default"] is None
     for shape in (None, [2], [1, 2], []):
         assert is_valid_body("TensorData", body | {"shape": shape})
     assert is_valid_body("TensorData", body)
@@ -218,6 +218,6 @@ def test_requests_reject_unknown_keys_and_responses_accept_them() -> None:
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
             if body:
                 name = body["$ref"].rpartition("/")[2]
-                assert schema_of(name)["additionalProperties"] is False, path
+                assert read_schema(name)["additionalProperties"] is False, path
     assert is_valid_body("SamplingParams", {"temperature": 0.5, "min_p": 0.1})
     assert is_valid_body("HealthResponse", {"status": "ok", "version": 3})

@@ -7,22 +7,22 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from support.wire_forms import NEWEST, OLDEST, is_valid_body, project_contract, schema_of, without
+from support.wire_forms import NEWEST, OLDEST, is_valid_body, project_contract, read_schema, without
 
 TENSOR = {"data": [0.5, 1.0], "dtype": "float32", "shape": [2]}
 
 
 def test_optim_step_returns_metrics_without_success() -> None:
     """The result is a map of numbers by name, which may be null or omitted."""
-    assert list(schema_of("OptimStepResponse")["properties"]) == ["metrics"]
+    assert list(read_schema("OptimStepResponse")["properties"]) == ["metrics"]
     assert is_valid_body("OptimStepResponse", {"metrics": {"grad_norm:mean": 0.5}})
     assert is_valid_body("OptimStepResponse", {"metrics": None})
     assert is_valid_body("OptimStepResponse", {})
     assert not is_valid_body("OptimStepResponse", {"metrics": {"note": "good"}})
 
 
-def members(version: str) -> set[str]:
-    return {m["$ref"].rpartition("/")[2] for m in schema_of("FutureRetrieveResponse", version)["anyOf"]}
+def list_members(version: str) -> set[str]:
+    return {m["$ref"].rpartition("/")[2] for m in read_schema("FutureRetrieveResponse", version)["anyOf"]}
 
 
 RESULTS = {
@@ -34,9 +34,9 @@ RESULTS = {
 
 def test_future_results_are_the_result_types_themselves() -> None:
     """A 200 of retrieve_future is a result, a failure or a wait; since 0.14.0 also its size alone."""
-    assert members(OLDEST) == RESULTS | {"TryAgainResponse", "RequestFailedResponse"}
-    assert members("0.13.1") == members(OLDEST)
-    assert members("0.14.0") == members(OLDEST) | {"CompleteMetadataResponse"}
+    assert list_members(OLDEST) == RESULTS | {"TryAgainResponse", "RequestFailedResponse"}
+    assert list_members("0.13.1") == list_members(OLDEST)
+    assert list_members("0.14.0") == list_members(OLDEST) | {"CompleteMetadataResponse"}
     for result in (
         {"model_id": "m"},
         {"sequences": [{"stop_reason": "stop", "tokens": [1]}]},
@@ -50,8 +50,8 @@ def test_future_results_are_the_result_types_themselves() -> None:
 
 def test_future_results_have_no_wrapper() -> None:
     """No response has result or response_data; only the response with the size has status."""
-    for name in members(NEWEST):
-        fields = schema_of(name).get("properties", {})
+    for name in list_members(NEWEST):
+        fields = read_schema(name).get("properties", {})
         assert not {"result", "response", "response_data", "data"} & fields.keys(), name
         assert ("status" in fields) == (name == "CompleteMetadataResponse"), name
     assert is_valid_body("CompleteMetadataResponse", {"status": "complete_metadata", "response_payload_size": 0})
@@ -67,8 +67,8 @@ def test_try_again_has_a_queue_state() -> None:
     assert not is_valid_body("TryAgainResponse", without(body, "queue_state"))
     assert is_valid_body("TryAgainResponse", body | {"queue_state_reason": "no machines"})
     assert not is_valid_body("TryAgainResponse", body | {"queue_state_reason": 3})
-    assert "queue_state_reason" in schema_of("TryAgainResponse", "0.7.0")["properties"]
-    assert "queue_state_reason" not in schema_of("TryAgainResponse", "0.6.3")["properties"]
+    assert "queue_state_reason" in read_schema("TryAgainResponse", "0.7.0")["properties"]
+    assert "queue_state_reason" not in read_schema("TryAgainResponse", "0.6.3")["properties"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_topk_prompt_logprobs_are_pairs_by_position(value: Any, is_valid: bool) 
 
 def test_stop_reason_accepts_new_values() -> None:
     """The reasons are length and stop, and a server may add others."""
-    assert schema_of("StopReason")["enum"] == ["length", "stop"]
+    assert read_schema("StopReason")["enum"] == ["length", "stop"]
     for reason in ("length", "stop", "content_filter"):
         assert is_valid_body("SampledSequence", {"stop_reason": reason, "tokens": []})
     assert not is_valid_body("SampledSequence", {"stop_reason": None, "tokens": []})
@@ -101,7 +101,7 @@ def test_stop_reason_accepts_new_values() -> None:
 
 def test_archive_url_has_an_expiry() -> None:
     """The URL comes as a redirect with Location and Expires, and becomes url and expires, both required."""
-    assert schema_of("CheckpointArchiveUrlResponse")["required"] == ["url", "expires"]
+    assert read_schema("CheckpointArchiveUrlResponse")["required"] == ["url", "expires"]
     path = "/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/archive"
     responses = project_contract(NEWEST)["paths"][path]["get"]["responses"]
     assert list(responses["302"]["headers"]) == ["Location", "Expires"]
@@ -113,7 +113,7 @@ def test_supported_models_are_open_objects() -> None:
     assert is_valid_body("GetServerCapabilitiesResponse", {"supported_models": [{"model_name": "b", "context": 32768}]})
     assert is_valid_body("GetServerCapabilitiesResponse", {"supported_models": [{}]})
     assert not is_valid_body("GetServerCapabilitiesResponse", {"supported_models": ["b"]})
-    assert schema_of("SupportedModel").get("additionalProperties", True) is True
+    assert read_schema("SupportedModel").get("additionalProperties", True) is True
 
 
 MOMENTS = {
@@ -131,7 +131,7 @@ MOMENTS = {
 def test_times_have_a_zone(name: str, fields: tuple[str, ...]) -> None:
     """Every time is an RFC 3339 string with Z or an offset; naive times and numbers are invalid."""
     for field in fields:
-        check = jsonschema_rs.validator_for(schema_of(name)["properties"][field], validate_formats=True)
+        check = jsonschema_rs.validator_for(read_schema(name)["properties"][field], validate_formats=True)
         assert check.is_valid("2025-10-01T12:00:00.5Z")
         assert check.is_valid("2025-10-01T14:00:00+02:00")
         assert not check.is_valid("2025-10-01T12:00:00")
@@ -146,7 +146,7 @@ def test_cursors_have_three_fields() -> None:
     assert not is_valid_body("TrainingRunsResponse", {"training_runs": [], "cursor": None})
     assert is_valid_body("CheckpointsListResponse", {"checkpoints": [], "cursor": cursor})
     assert is_valid_body("CheckpointsListResponse", {"checkpoints": [], "cursor": None})
-    assert "cursor" not in schema_of("CheckpointsListResponse", OLDEST)["properties"]
+    assert "cursor" not in read_schema("CheckpointsListResponse", OLDEST)["properties"]
     for name in cursor:
         incomplete = without(cursor, name)
         assert not is_valid_body("TrainingRunsResponse", {"training_runs": [], "cursor": incomplete})
@@ -164,14 +164,14 @@ def test_loss_outputs_are_maps_of_tensors() -> None:
 
 def test_loss_is_a_metric() -> None:
     """ForwardBackwardOutput has three required fields; the loss is in the metrics."""
-    schema = schema_of("ForwardBackwardOutput")
+    schema = read_schema("ForwardBackwardOutput")
     assert list(schema["properties"]) == ["loss_fn_output_type", "loss_fn_outputs", "metrics"]
     assert schema["required"] == list(schema["properties"])
 
 
 def test_error_categories_are_known_values() -> None:
     """The categories are unknown, server and user, in lower case; the contract accepts other values."""
-    assert schema_of("RequestErrorCategory")["enum"] == ["unknown", "server", "user"]
+    assert read_schema("RequestErrorCategory")["enum"] == ["unknown", "server", "user"]
     for category in ("unknown", "server", "user", "User", "quota"):
         assert is_valid_body("RequestFailedResponse", {"error": "e", "category": category})
     assert not is_valid_body("RequestFailedResponse", {"error": "e", "category": None})

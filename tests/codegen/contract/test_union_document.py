@@ -10,7 +10,7 @@ from support.contract_documents import NULL, TEXT, document, operation, ref
 from tinkerwire_base.conversion.versioning import union_document
 
 
-def union_schema(**schema: Any) -> dict[str, Any]:
+def read_union_schema(**schema: Any) -> dict[str, Any]:
     """Return a schema of the union document."""
     union: dict[str, Any] = union_document(document({"A": schema, "ID": TEXT}))["components"]["schemas"]["A"]
     return union
@@ -31,7 +31,7 @@ def union_schema(**schema: Any) -> dict[str, Any]:
 )
 def test_union_requires_properties_of_every_version(owner: dict[str, Any], detail: dict[str, Any]) -> None:
     """A property as old as its schema, or as the contract, stays required and unchanged."""
-    union = union_schema(**owner, type="object", required=["a"], properties={"a": TEXT | detail})
+    union = read_union_schema(**owner, type="object", required=["a"], properties={"a": TEXT | detail})
     assert union == {"type": "object", "required": ["a"], "properties": {"a": TEXT}}
 
 
@@ -61,14 +61,14 @@ def test_union_makes_sometimes_required_properties_optional(
 ) -> None:
     """A property that some version lacks or does not require is optional, null by default, with its description."""
     detail = {"description": "It.", **shape, **times}
-    union = union_schema(type="object", required=["a", "b"], properties={"a": detail, "b": TEXT})
+    union = read_union_schema(type="object", required=["a", "b"], properties={"a": detail, "b": TEXT})
     assert union["required"] == ["b"]
     assert union["properties"]["a"] == {"description": "It.", **expected}
 
 
 def test_union_gives_later_properties_a_default() -> None:
     """A later property that was never required can be omitted from models too."""
-    union = union_schema(type="object", properties={"a": TEXT | {"x-since": "0.6.0"}, "b": TEXT})
+    union = read_union_schema(type="object", properties={"a": TEXT | {"x-since": "0.6.0"}, "b": TEXT})
     assert union["properties"] == {"a": {"type": ["string", "null"], "default": None}, "b": TEXT}
 
 

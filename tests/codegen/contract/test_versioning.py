@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.contract_documents import NULL, TEXT, document, operation, ref, schemas_at
+from support.contract_documents import NULL, TEXT, document, operation, project_schemas, ref
 from tinkerwire_base.conversion.versioning import is_available, parse_version, project, union_document
 
 
@@ -40,7 +40,7 @@ def test_version_before_the_first_is_rejected(version: str) -> None:
 
 def test_schema_exists_between_since_and_until() -> None:
     """A schema exists from x-since until before x-until."""
-    names = {v: list(schemas_at(v, A=TEXT | {"x-since": "0.5.0", "x-until": "0.9.0"})) for v in VERSIONS}
+    names = {v: list(project_schemas(v, A=TEXT | {"x-since": "0.5.0", "x-until": "0.9.0"})) for v in VERSIONS}
     assert names == {"0.3.0": [], "0.4.9": [], "0.5.0": ["A"], "0.8.1": ["A"], "0.9.0": [], "0.16.1": []}
 
 
@@ -55,18 +55,18 @@ def test_absent_property_is_not_required() -> None:
         "properties": {"a": TEXT, "b": TEXT | {"x-since": "0.6.0"}, "c": TEXT | {"x-until": "0.6.0"}},
     }
     projected = {"type": "object", "required": ["a"], "properties": {"a": TEXT, "c": TEXT}}
-    assert schemas_at("0.5.0", A=schema)["A"] == projected
+    assert project_schemas("0.5.0", A=schema)["A"] == projected
     later = {"type": "object", "required": ["b", "a"], "properties": {"a": TEXT, "b": TEXT}}
-    assert schemas_at("0.6.0", A=schema)["A"] == later
+    assert project_schemas("0.6.0", A=schema)["A"] == later
     single = {"type": "object", "required": ["b"], "properties": {"b": TEXT | {"x-since": "0.6.0"}}}
-    assert schemas_at("0.5.0", A=single)["A"] == {"type": "object", "properties": {}}
+    assert project_schemas("0.5.0", A=single)["A"] == {"type": "object", "properties": {}}
 
 
 def test_properties_named_like_keywords_stay() -> None:
     """A property may be called required, properties, enum or anyOf."""
     names = ("required", "properties", "enum", "anyOf", "content", "mapping")
     schema = {"type": "object", "properties": dict.fromkeys(names, TEXT), "required": list(names)}
-    assert schemas_at("0.16.1", A=schema)["A"] == schema
+    assert project_schemas("0.16.1", A=schema)["A"] == schema
 
 
 def test_enum_value_exists_in_its_versions() -> None:
@@ -77,8 +77,8 @@ def test_enum_value_exists_in_its_versions() -> None:
         "x-enum-since": {"b": "0.6.0"},
         "x-enum-until": {"c": "0.6.0"},
     }
-    assert schemas_at("0.5.0", A=schema)["A"] == {"type": "string", "enum": ["a", "c"]}
-    assert schemas_at("0.6.0", A=schema)["A"] == {"type": "string", "enum": ["a", "b"]}
+    assert project_schemas("0.5.0", A=schema)["A"] == {"type": "string", "enum": ["a", "c"]}
+    assert project_schemas("0.6.0", A=schema)["A"] == {"type": "string", "enum": ["a", "b"]}
 
 
 def test_absent_union_member_leaves_the_mapping() -> None:
@@ -91,10 +91,10 @@ def test_absent_union_member_leaves_the_mapping() -> None:
         },
     }
     parts = {"A": TEXT, "B": TEXT, "C": TEXT | {"x-until": "0.6.0"}}
-    before = schemas_at("0.5.0", U=union, **parts)["U"]
+    before = project_schemas("0.5.0", U=union, **parts)["U"]
     assert before["anyOf"] == [ref("A"), ref("C")]
     assert list(before["discriminator"]["mapping"]) == ["a", "c"]
-    after = schemas_at("0.6.0", U=union, **parts)["U"]
+    after = project_schemas("0.6.0", U=union, **parts)["U"]
     assert after["anyOf"] == [ref("A"), ref("B")]
     assert list(after["discriminator"]["mapping"]) == ["a", "b"]
 
@@ -107,8 +107,8 @@ def test_union_without_members_disappears_recursively() -> None:
         "Inner": TEXT | {"x-since": "0.6.0"},
         "Other": {"anyOf": [ref("Middle"), NULL]},
     }
-    assert schemas_at("0.5.0", **schemas) == {"Other": {"anyOf": [NULL]}}
-    assert list(schemas_at("0.6.0", **schemas)) == list(schemas)
+    assert project_schemas("0.5.0", **schemas) == {"Other": {"anyOf": [NULL]}}
+    assert list(project_schemas("0.6.0", **schemas)) == list(schemas)
 
 
 def test_history_with_a_shape_replaces_the_schema() -> None:
@@ -125,14 +125,14 @@ def test_history_with_a_shape_replaces_the_schema() -> None:
             }
         },
     }
-    earlier = schemas_at("0.8.0", A=schema, ID=TEXT)["A"]
+    earlier = project_schemas("0.8.0", A=schema, ID=TEXT)["A"]
     assert earlier == {
         "type": "object",
         "required": ["a"],
         "properties": {"a": {"description": "It.", "x-array": "int64", **ref("ID")}},
     }
     property_schema = {"description": "It.", "x-array": "int64", "anyOf": [ref("ID"), NULL], "default": None}
-    assert schemas_at("0.9.0", A=schema, ID=TEXT)["A"] == {"type": "object", "properties": {"a": property_schema}}
+    assert project_schemas("0.9.0", A=schema, ID=TEXT)["A"] == {"type": "object", "properties": {"a": property_schema}}
 
 
 def test_history_without_a_shape_changes_its_keywords_only() -> None:
@@ -146,7 +146,7 @@ def test_history_without_a_shape_changes_its_keywords_only() -> None:
         ],
     }
     schema = {"type": "object", "required": ["a"], "properties": {"a": detail}}
-    schemas = {v: schemas_at(v, A=schema)["A"] for v in ("0.5.0", "0.6.0", "0.9.0")}
+    schemas = {v: project_schemas(v, A=schema)["A"] for v in ("0.5.0", "0.6.0", "0.9.0")}
     assert [f["properties"]["a"] for f in schemas.values()] == [{"type": "number", "default": n} for n in (1, 2, 3)]
     assert [f.get("required") for f in schemas.values()] == [None, ["a"], ["a"]]
 
@@ -159,8 +159,8 @@ def test_history_applies_to_a_schema() -> None:
         "additionalProperties": False,
         "x-history": [{"until": "0.6.0", "schema": {"additionalProperties": True}}],
     }
-    assert schemas_at("0.5.0", A=schema)["A"]["additionalProperties"] is True
-    assert schemas_at("0.6.0", A=schema)["A"]["additionalProperties"] is False
+    assert project_schemas("0.5.0", A=schema)["A"]["additionalProperties"] is True
+    assert project_schemas("0.6.0", A=schema)["A"]["additionalProperties"] is False
 
 
 def test_path_without_operations_disappears() -> None:
@@ -202,7 +202,7 @@ def test_parts_of_an_operation_have_versions() -> None:
 def test_schema_returns_after_a_gap() -> None:
     """A schema is absent during a gap of x-absent, and present before and after."""
     schema = TEXT | {"x-since": "0.4.0", "x-absent": [{"since": "0.5.0", "until": "0.7.0"}]}
-    names = {v: list(schemas_at(v, A=schema)) for v in ("0.3.0", "0.4.0", "0.5.0", "0.6.9", "0.7.0")}
+    names = {v: list(project_schemas(v, A=schema)) for v in ("0.3.0", "0.4.0", "0.5.0", "0.6.9", "0.7.0")}
     assert names == {"0.3.0": [], "0.4.0": ["A"], "0.5.0": [], "0.6.9": [], "0.7.0": ["A"]}
 
 
@@ -221,13 +221,13 @@ def test_history_gives_the_earlier_body_type() -> None:
 
 def test_unreferenced_schema_stays() -> None:
     """Only versions remove a schema; an official type without an endpoint stays."""
-    assert list(schemas_at("0.16.1", Lonely=TEXT)) == ["Lonely"]
+    assert list(project_schemas("0.16.1", Lonely=TEXT)) == ["Lonely"]
 
 
 def test_other_marks_stay() -> None:
     """Projection keeps the marks that are not about versions, for the generators."""
     marks = {"x-array": "int64", "x-mixin": "B", "x-multi-segment": True, "x-undeclared": True}
-    assert schemas_at("0.16.1", A=TEXT | marks)["A"] == TEXT | marks
+    assert project_schemas("0.16.1", A=TEXT | marks)["A"] == TEXT | marks
     assert union_document(document({"A": TEXT | marks}))["components"]["schemas"]["A"] == TEXT | marks
 
 
@@ -238,5 +238,5 @@ def test_plain_document_omits_protobuf_only_parts() -> None:
         "A": {"type": "object", "properties": {"a": TEXT, "b": ref("Run")}},
     }
     schemas["A"]["properties"]["b"]["x-protobuf-only"] = True
-    assert schemas_at("0.16.1", **schemas) == {"A": {"type": "object", "properties": {"a": TEXT}}}
+    assert project_schemas("0.16.1", **schemas) == {"A": {"type": "object", "properties": {"a": TEXT}}}
     assert union_document(document(schemas))["components"]["schemas"] == schemas

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from support.generated_package import GENERATED, RANK_FIELD, files_of, replace, run_python
+from support.generated_package import GENERATED, RANK_FIELD, read_package_files, replace, run_python
 from tinkerwire_codegen.cli import main
 from tinkerwire_codegen.generate.package import PACKAGE
 
@@ -97,7 +97,7 @@ message Count {  // since: 0.38.0
 """File, text in it, and the addition before that text."""
 
 
-def diff_lines(before: bytes, after: bytes) -> list[str]:
+def list_diff_lines(before: bytes, after: bytes) -> list[str]:
     lines = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), n=0)
     return [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
 
@@ -106,11 +106,11 @@ def test_new_field_changes_few_lines_and_works(schema: Path, tmp_path: Path) -> 
     """A new field in the YAML changes a few lines of three files, and works from its version on."""
     replace(schema / "training.yaml", RANK_FIELD, RANK_FIELD + NEW_FIELD)
     assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 0
-    before, after = files_of(GENERATED / PACKAGE), files_of(tmp_path / PACKAGE)
+    before, after = read_package_files(GENERATED / PACKAGE), read_package_files(tmp_path / PACKAGE)
     assert before.keys() == after.keys()
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"models/training.py", "availability.py", "contract.json"}
-    lines = {name: diff_lines(before[name], after[name]) for name in changed}
+    lines = {name: list_diff_lines(before[name], after[name]) for name in changed}
     assert len(lines["models/training.py"]) <= 3
     assert len(lines["availability.py"]) <= 2
     assert len(lines["contract.json"]) <= 12

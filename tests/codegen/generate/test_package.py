@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.generated_package import GENERATED, RANK_FIELD, SCHEMA, files_of, replace, run_codegen
+from support.generated_package import GENERATED, RANK_FIELD, SCHEMA, read_package_files, replace, run_codegen
 from tinkerwire_codegen.cli import default_schema, main
 from tinkerwire_codegen.generate.command import default_out
 from tinkerwire_codegen.generate.package import PACKAGE, _differences
@@ -29,13 +29,13 @@ def test_generation_is_deterministic(tmp_path: Path) -> None:
     settings = {"PYTHONHASHSEED": "4242", "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONUTF8": "0"}
     run = run_codegen("generate", "--schema", str(SCHEMA), "--out", str(tmp_path), cwd=tmp_path, **settings)
     assert run.returncode == 0, run.stderr
-    assert files_of(tmp_path / PACKAGE) == files_of(GENERATED / PACKAGE)
+    assert read_package_files(tmp_path / PACKAGE) == read_package_files(GENERATED / PACKAGE)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pyproject.toml", "ruff.toml", PACKAGE]
 
 
 def test_generated_modules_name_their_command() -> None:
     """Every module names the command that generates it."""
-    for name, content in files_of(GENERATED / PACKAGE).items():
+    for name, content in read_package_files(GENERATED / PACKAGE).items():
         if name.endswith(".py"):
             assert content.startswith(b"# Generated from schema/ by `python -m tinkerwire_codegen generate`"), name
 
@@ -162,7 +162,7 @@ def test_broken_contract_leaves_the_old_package(
     output = capsys.readouterr().err
     assert words in output
     assert str(schema) in output
-    assert files_of(tmp_path / PACKAGE) == {"constants.py": b"# old"}
+    assert read_package_files(tmp_path / PACKAGE) == {"constants.py": b"# old"}
 
 
 def test_failing_generator_leaves_the_old_package(
@@ -178,7 +178,7 @@ def test_failing_generator_leaves_the_old_package(
     old_file.write_text("# old")
     assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 2
     assert "ruff" in capsys.readouterr().err
-    assert files_of(tmp_path / PACKAGE) == {"constants.py": b"# old"}
+    assert read_package_files(tmp_path / PACKAGE) == {"constants.py": b"# old"}
 
 
 def test_package_is_generated_beside_the_contract(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ FOLLOWS = {
 """Other changes that follow: a model created without arguments is the default of a field."""
 
 
-def drift_of(folder: Path, files: dict[str, str], wire: str = "0.8.0") -> list[Drift]:
+def list_drift(folder: Path, files: dict[str, str], wire: str = "0.8.0") -> list[Drift]:
     wheel = write_wheel(folder / "made.whl", files)
     return find_drift(folder / "schema", read_facts(open_release(str(wheel))), wire)
 
@@ -99,13 +99,13 @@ def folder(tmp_path: Path) -> Path:
 
 def test_described_release_has_no_drift(folder: Path) -> None:
     """A release that the contract describes has no drift."""
-    assert drift_of(folder, sources()) == []
+    assert list_drift(folder, sources()) == []
 
 
 @pytest.mark.parametrize("change", sorted(EXPECTED))
 def test_each_change_is_reported_once(folder: Path, change: str) -> None:
     """Each kind of change gives one report with its kind and place, and nothing else."""
-    reports = [(d.change, d.kind, d.where, d.contract, d.release) for d in drift_of(folder, change_release(change))]
+    reports = [(d.change, d.kind, d.where, d.contract, d.release) for d in list_drift(folder, change_release(change))]
     further_reports = {report[:3] for report in reports if report != EXPECTED[change]}
     assert EXPECTED[change] in reports
     assert further_reports <= FOLLOWS.get(change, set())
@@ -115,10 +115,10 @@ def test_each_change_is_reported_once(folder: Path, change: str) -> None:
 def test_snippet_records_the_change(folder: Path, change: str) -> None:
     """With the snippets in the contract neither the new version nor the one before has drift."""
     files = change_release(change)
-    for drift in drift_of(folder, files):
+    for drift in list_drift(folder, files):
         record(folder / "schema" / "jobs.yaml", drift.snippet)
-    assert drift_of(folder, files) == []
-    assert drift_of(folder, sources(), VERSION) == []
+    assert list_drift(folder, files) == []
+    assert list_drift(folder, sources(), VERSION) == []
 
 
 def record(file: Path, snippet: str) -> None:
@@ -142,7 +142,7 @@ def merge(target: dict[str, Any], addition: dict[str, Any], parent: str = "") ->
 
 def test_removed_type_is_removed_from_its_union(folder: Path) -> None:
     """A removed model is reported as a removed type and as a removed member of its union."""
-    reports = {(d.change, d.kind, d.where, d.contract) for d in drift_of(folder, change_release("type removed"))}
+    reports = {(d.change, d.kind, d.where, d.contract) for d in list_drift(folder, change_release("type removed"))}
     assert ("removed", "type", "types", "StopResponse") in reports
 
 
@@ -182,7 +182,7 @@ def test_each_protobuf_change_is_reported_once(
     """Messages, fields, types and numbers: one change, one report, with the line for the .proto."""
     proto = descriptor()
     change(proto)
-    (drift,) = drift_of(folder, sources(proto))
+    (drift,) = list_drift(folder, sources(proto))
     assert (drift.change, drift.kind, drift.where, drift.contract, drift.release) == expected
     assert snippet in drift.snippet
 

@@ -24,7 +24,7 @@ CONTRACT = load(ROOT / "schema")
 HISTORY: dict[str, Any] = json.loads((ROOT / "tests" / "facts" / "history.json").read_text())
 
 
-def facts_of(version: str) -> dict[str, Any]:
+def load_facts(version: str) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads((ROOT / "tests" / "facts" / f"{version}.json").read_text())
     return facts
 
@@ -32,7 +32,7 @@ def facts_of(version: str) -> dict[str, Any]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_contract_matches_the_facts(version: str) -> None:
     """The contract at a version differs from the release in known differences only."""
-    assert not list(map(str, exclude_known(compare_facts(project(CONTRACT, version), facts_of(version)))))
+    assert not list(map(str, exclude_known(compare_facts(project(CONTRACT, version), load_facts(version)))))
 
 
 @pytest.mark.parametrize("version", HISTORY["versions"])
@@ -53,7 +53,7 @@ def test_every_known_difference_occurs() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_history_matches_the_fact_files(version: str) -> None:
     """Types, endpoints and results restored from the history match the fact file."""
-    restored, recorded = restore_facts(HISTORY, version), facts_of(version)
+    restored, recorded = restore_facts(HISTORY, version), load_facts(version)
     assert restored["types"].keys() == recorded["types"].keys()
     assert restored["endpoints"].keys() == recorded["endpoints"].keys()
     assert sorted(map(str, restored["futures"])) == sorted(map(str, recorded["futures"]))
@@ -127,7 +127,7 @@ def test_wrong_schema_is_found(change: Callable[[dict[str, Any]], object], expec
     """Each kind of error in a schema shows as a difference that names the place."""
     document = project(CONTRACT, "0.16.1")
     change(document["components"]["schemas"])
-    assert expected in map(str, compare_facts(document, facts_of("0.16.1")))
+    assert expected in map(str, compare_facts(document, load_facts("0.16.1")))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_wrong_endpoint_is_found(change: Callable[[dict[str, Any]], object], exp
     """Each kind of error in an endpoint shows as a difference that names the place."""
     document = project(CONTRACT, "0.16.1")
     change(document["paths"])
-    assert expected in map(str, compare_facts(document, facts_of("0.16.1")))
+    assert expected in map(str, compare_facts(document, load_facts("0.16.1")))
 
 
 def test_union_order_is_ignored() -> None:
@@ -177,7 +177,7 @@ def test_union_order_is_ignored() -> None:
 def test_facts_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Matching facts print nothing and give 0, others print one line each and give 1, a malformed file gives 2."""
     file = tmp_path / "facts.json"
-    facts = facts_of("0.38.0")
+    facts = load_facts("0.38.0")
     file.write_text(json.dumps(facts))
     assert main(["facts", str(file)]) == 0
     assert capsys.readouterr().out == ""

@@ -17,7 +17,7 @@ def read_release(files: dict[str, str] | None = None) -> dict[str, Any]:
     return read_facts(Release(VERSION, {k: v for k, v in (files or sources()).items() if k.endswith(".py")}))
 
 
-def fields(name: str) -> dict[str, Any]:
+def read_fields(name: str) -> dict[str, Any]:
     facts: dict[str, Any] = read_release()["types"][name]["fields"]
     return facts
 
@@ -102,7 +102,7 @@ def test_strictness_is_inherited() -> None:
 
 def test_fields_have_types_and_defaults() -> None:
     """Types are text; defaults are evaluated from sums, factories and models."""
-    assert fields("StartRequest") == {
+    assert read_fields("StartRequest") == {
         "parts": {"type": "list[Part]", "required": True},
         "mode": {"type": "Mode", "required": True},
         "colour": {"type": '"red" | "green"', "required": True},
@@ -115,10 +115,10 @@ def test_fields_have_types_and_defaults() -> None:
             "default": {"heat": 0.5, "steps": 100, "tags": []},
         },
     }
-    assert fields("StartResponse")["pair"]["type"] == "tuple[int, float] | null"
-    assert fields("StartResponse")["made_at"] == {"type": "datetime", "required": True}
-    assert fields("ImagePart")["data"] == {"type": "bytes", "required": True, "wire": "base64 str"}
-    assert fields("OldParams") == {
+    assert read_fields("StartResponse")["pair"]["type"] == "tuple[int, float] | null"
+    assert read_fields("StartResponse")["made_at"] == {"type": "datetime", "required": True}
+    assert read_fields("ImagePart")["data"] == {"type": "bytes", "required": True, "wire": "base64 str"}
+    assert read_fields("OldParams") == {
         "name": {"type": "str", "required": True},
         "size": {"type": "int", "required": False},
     }

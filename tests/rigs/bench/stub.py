@@ -63,7 +63,7 @@ def stub_server() -> Iterator[StubUrls]:
 
 def _write_results(folder: Path) -> None:
     """Write the results that futures give; floats are float32 values in full, as torch servers send them."""
-    logprobs = [_float32(-0.01 - (i * 7919 % 1000) / 317) for i in range(DATUM_TOKENS)]
+    logprobs = [_round_to_float32(-0.01 - (i * 7919 % 1000) / 317) for i in range(DATUM_TOKENS)]
     sequence = {
         "stop_reason": "length",
         "tokens": [(i * 7919) % 150_000 for i in range(SAMPLE_TOKENS)],
@@ -80,18 +80,18 @@ def _write_results(folder: Path) -> None:
     output = {"logprobs": types.TensorData(data=logprobs, dtype="float32", shape=[DATUM_TOKENS])}
     messages: dict[str, Model] = {
         "sample": types.SampleResponse(sequences=[types.SampledSequence(**sequence)]),
-        "datum": _output([output], {}),
-        "output_end": _output([], {"loss:sum": 12.5}),
+        "datum": _make_output([output], {}),
+        "output_end": _make_output([], {"loss:sum": 12.5}),
     }
     for kind, model in messages.items():
         (folder / f"{kind}.bin").write_bytes(encode_result(model))
 
 
-def _output(outputs: list[dict[str, types.TensorData]], metrics: dict[str, float]) -> types.ForwardBackwardOutput:
+def _make_output(outputs: list[dict[str, types.TensorData]], metrics: dict[str, float]) -> types.ForwardBackwardOutput:
     return types.ForwardBackwardOutput(loss_fn_output_type="TensorData", loss_fn_outputs=outputs, metrics=metrics)
 
 
-def _float32(value: float) -> float:
+def _round_to_float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
@@ -115,12 +115,12 @@ def _find_nginx() -> str:
                 f"start the stub server: nginx with its Lua module is not here; install Debian's packages: "
                 f"apt-get install {' '.join(PACKAGES)}"
             )
-    return _which_nginx() or ""
+    return _locate_nginx() or ""
 
 
 def _is_installed() -> bool:
-    return _which_nginx() is not None and (MODULES / "ngx_http_lua_module.so").exists()
+    return _locate_nginx() is not None and (MODULES / "ngx_http_lua_module.so").exists()
 
 
-def _which_nginx() -> str | None:
+def _locate_nginx() -> str | None:
     return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

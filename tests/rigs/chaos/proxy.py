@@ -78,7 +78,7 @@ class FailureProxy:
             self._background.add(task)
             task.add_done_callback(self._background.discard)
         if kind.startswith("status"):
-            response = _status_response(self._choose_status(request))
+            response = _make_status_response(self._choose_status(request))
         if kind == "garbage":
             response = self._rng.randbytes(200)
         if kind == "half body" and response is not None:
@@ -128,14 +128,14 @@ async def _read_message(reader: asyncio.StreamReader) -> bytes:
     return head
 
 
-def _status_response(status: int) -> bytes:
+def _make_status_response(status: int) -> bytes:
     body = b'{"detail": "the proxy responds in place of the server"}'
     head = f"HTTP/1.1 {status} Injected\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 @contextmanager
-def failure_proxy(target: str, share: float, seed: int) -> Iterator[tuple[str, FailureProxy]]:
+def run_failure_proxy(target: str, share: float, seed: int) -> Iterator[tuple[str, FailureProxy]]:
     """Run a proxy for the block; yield its URL and the proxy."""
     proxy = FailureProxy(target, share, seed)
     loop = asyncio.new_event_loop()

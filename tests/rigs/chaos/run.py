@@ -22,7 +22,7 @@ from pathlib import Path
 
 import attrs
 import numpy as np
-from tests.rigs.chaos.proxy import KINDS, failure_proxy
+from tests.rigs.chaos.proxy import KINDS, run_failure_proxy
 from tests.rigs.official.report import DOCS, write_section
 from tests.support.embedded import ServerProcess
 
@@ -102,7 +102,7 @@ def run(work: Work, share: float, kills: int, seed: int) -> Outcome:
         server.start()
         results: list[list[list[int]] | BaseException] = []
         finished = threading.Event()
-        with failure_proxy(server.url, share, seed) as (url, proxy):
+        with run_failure_proxy(server.url, share, seed) as (url, proxy):
 
             def do_work() -> None:
                 try:

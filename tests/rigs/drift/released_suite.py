@@ -30,11 +30,11 @@ IGNORED_KEYS = frozenset({"sites", "headers", "reachable_as", "properties"})
 
 
 @cache
-def release(version: str) -> Release:
+def build_release(version: str) -> Release:
     return open_release(version)
 
 
-def comparable(facts: dict[str, Any]) -> dict[str, Any]:
+def make_comparable(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: {k: v for k, v in fact.items() if k not in IGNORED_KEYS} for name, fact in facts.items()}
 
 
@@ -42,9 +42,9 @@ def comparable(facts: dict[str, Any]) -> dict[str, Any]:
 def test_read_facts_equal_the_fact_files(version: str) -> None:
     """Types, endpoints, results and messages equal the facts to the last field."""
     facts = json.loads((ROOT / "tests" / "facts" / f"{version}.json").read_text())
-    read = read_facts(release(version))
+    read = read_facts(build_release(version))
     for part in ("types", "inmemory_types", "endpoints", "proto"):
-        assert comparable(read[part]) == comparable(facts[part]), part
+        assert make_comparable(read[part]) == make_comparable(facts[part]), part
     for part in ("futures", "proto_response_types"):
         assert read[part] == facts[part], part
 
@@ -52,7 +52,7 @@ def test_read_facts_equal_the_fact_files(version: str) -> None:
 @pytest.mark.parametrize("version", RELEASES)
 def test_releases_have_no_drift(version: str) -> None:
     """The contract matches each release."""
-    assert [report.title for report in find_drift(SCHEMA, read_facts(release(version)), version)] == []
+    assert [report.title for report in find_drift(SCHEMA, read_facts(build_release(version)), version)] == []
 
 
 TYPES, RESOURCES = "tinker/types/", "tinker/resources/"
@@ -93,7 +93,7 @@ CHANGES = {
 }
 
 
-def drift_of(source: Release) -> list[tuple[Any, ...]]:
+def list_drift(source: Release) -> list[tuple[Any, ...]]:
     reports = find_drift(SCHEMA, read_facts(source), "0.39.0")
     return [(report.change, report.kind, report.where, report.contract, report.release) for report in reports]
 
@@ -102,16 +102,16 @@ def drift_of(source: Release) -> list[tuple[Any, ...]]:
 def test_each_change_in_a_real_release_is_reported_once(expected: tuple[Any, ...]) -> None:
     """In a copy of the newest known release, each kind of change causes one report."""
     file, old, new = CHANGES[expected]
-    source = release("0.38.0")
+    source = build_release("0.38.0")
     assert old in source.files[file]
     changed = Release(None, {**source.files, file: source.files[file].replace(old, new, 1)})
-    assert drift_of(changed) == [expected]
+    assert list_drift(changed) == [expected]
 
 
 @pytest.mark.parametrize("change", ["added", "renumbered"])
 def test_each_change_of_real_messages_is_reported_once(change: str) -> None:
     """A new or renumbered protobuf field is found in the serialized descriptor."""
-    source = release("0.38.0")
+    source = build_release("0.38.0")
     file = "tinker/proto/tinker_public_pb2.py"
     text = source.files[file]
     start = text.index("AddSerializedFile(") + len("AddSerializedFile(")
@@ -126,4 +126,4 @@ def test_each_change_of_real_messages_is_reported_once(change: str) -> None:
         message.field[0].number = 9
         expected = ("changed", "protobuf number", "DmelChunk.dmel", 1, 9)
     new_text = f"{text[:start]}{proto.SerializeToString()!r}{text[end:]}"
-    assert drift_of(Release(None, {**source.files, file: new_text})) == [expected]
+    assert list_drift(Release(None, {**source.files, file: new_text})) == [expected]

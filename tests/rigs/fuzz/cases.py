@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 import tinkerwire as tw
-from rigs.fuzz.mutations import unexpected_argument
+from rigs.fuzz.mutations import draw_unexpected_argument
 from rigs.fuzz.server import VARIANTS, MutatingServer
 
 ALLOWED = (
@@ -86,7 +86,7 @@ def _perform(server: MutatingServer, seed: int) -> None:
         values = dict(arguments)
         if kind != "responses":
             for key in rng.sample(sorted(values), k=min(len(values), rng.choice((0, 1, 1, 2)))):
-                values[key] = unexpected_argument(rng)
+                values[key] = draw_unexpected_argument(rng)
         _finish(make(client, values, rng))
     finally:
         client.close().result(HANG_S)

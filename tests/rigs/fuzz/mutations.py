@@ -48,7 +48,7 @@ class Reply:
         return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + sent
 
 
-def unexpected_value(rng: Random) -> Any:
+def draw_unexpected_value(rng: Random) -> Any:
     """Draw a value that few places expect."""
     kinds: tuple[Callable[[], Any], ...] = (
         lambda: None,
@@ -58,13 +58,13 @@ def unexpected_value(rng: Random) -> Any:
         lambda: rng.choice(ODD_TEXTS),
         lambda: rng.choice(ODD_TEXTS),
         lambda: rng.choice(([], {}, [None], [[]], {"": 1}, [2**63], [1e39], ["\ud800"], {"\ud800": "\ud800"})),
-        lambda: nested(rng.choice((3, 200, 1500, 20_000))),
+        lambda: nest(rng.choice((3, 200, 1500, 20_000))),
         lambda: {rng.choice(("error", "detail", "type", "request_id", "status", "category")): rng.choice(ODD_TEXTS)},
     )
     return rng.choice(kinds)()
 
 
-def unexpected_argument(rng: Random) -> Any:
+def draw_unexpected_argument(rng: Random) -> Any:
     """Draw an argument that few functions expect."""
     kinds: tuple[Callable[[], Any], ...] = (
         object,
@@ -73,14 +73,14 @@ def unexpected_argument(rng: Random) -> Any:
         lambda: datetime(1, 1, 1),
         lambda: range(3),
         lambda: len,
-        lambda: unexpected_value(rng),
-        lambda: unexpected_value(rng),
-        lambda: unexpected_value(rng),
+        lambda: draw_unexpected_value(rng),
+        lambda: draw_unexpected_value(rng),
+        lambda: draw_unexpected_value(rng),
     )
     return rng.choice(kinds)()
 
 
-def nested(depth: int) -> Any:
+def nest(depth: int) -> Any:
     """Make lists and dicts within each other."""
     value: Any = []
     for level in range(depth):
@@ -93,20 +93,30 @@ def mutate_reply(rng: Random, reply: Reply) -> Reply | None:
     if rng.random() < 0.03:
         return None
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        rng.choice((_structure, _structure, _structure, _bytes, _bytes, _header, _header, _status, _framing))(
-            rng, reply
-        )
+        rng.choice(
+            (
+                _mutate_structure,
+                _mutate_structure,
+                _mutate_structure,
+                _mutate_bytes,
+                _mutate_bytes,
+                _mutate_header,
+                _mutate_header,
+                _mutate_status,
+                _mutate_framing,
+            )
+        )(rng, reply)
     return reply
 
 
-def _structure(rng: Random, reply: Reply) -> None:
+def _mutate_structure(rng: Random, reply: Reply) -> None:
     try:
         value = json.loads(reply.content)
     except (ValueError, RecursionError):
-        _bytes(rng, reply)
+        _mutate_bytes(rng, reply)
         return
-    place = rng.choice(list(_places(value, [])))
-    changed = _replaced(rng, value, place)
+    place = rng.choice(list(_list_places(value, [])))
+    changed = _replace_value(rng, value, place)
     try:
         text = json.dumps(changed)
     except RecursionError:
@@ -116,17 +126,17 @@ def _structure(rng: Random, reply: Reply) -> None:
     _replace_content(reply, text.encode())
 
 
-def _places(value: Any, path: list[Any]) -> Any:
+def _list_places(value: Any, path: list[Any]) -> Any:
     yield path
     if len(path) < 12:
         items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         for key, part in list(items)[:50]:
-            yield from _places(part, [*path, key])
+            yield from _list_places(part, [*path, key])
 
 
-def _replaced(rng: Random, value: Any, place: list[Any]) -> Any:
+def _replace_value(rng: Random, value: Any, place: list[Any]) -> Any:
     if not place:
-        return unexpected_value(rng)
+        return draw_unexpected_value(rng)
     parent = value
     for key in place[:-1]:
         parent = parent[key]
@@ -137,13 +147,13 @@ def _replaced(rng: Random, value: Any, place: list[Any]) -> Any:
         parent.extend(parent[key:])
         rng.shuffle(parent)
     elif kind < 0.4 and isinstance(parent, dict):
-        parent[rng.choice(("error", "detail", "type", "status", "request_id", "\ud800"))] = unexpected_value(rng)
+        parent[rng.choice(("error", "detail", "type", "status", "request_id", "\ud800"))] = draw_unexpected_value(rng)
     else:
-        parent[key] = unexpected_value(rng)
+        parent[key] = draw_unexpected_value(rng)
     return value
 
 
-def _bytes(rng: Random, reply: Reply) -> None:
+def _mutate_bytes(rng: Random, reply: Reply) -> None:
     content = reply.content
     opening = rng.choice((b"[", b'{"a":', b'[{"detail":'))
     choices: tuple[Callable[[], bytes], ...] = (
@@ -160,14 +170,14 @@ def _bytes(rng: Random, reply: Reply) -> None:
         lambda: b"1e400",
         lambda: b"<html>",
         lambda: rng.randbytes(rng.randrange(200)),
-        lambda: _flipped(rng, content),
-        lambda: _flipped(rng, content),
-        lambda: _flipped(rng, content),
+        lambda: _change_bytes(rng, content),
+        lambda: _change_bytes(rng, content),
+        lambda: _change_bytes(rng, content),
     )
     _replace_content(reply, rng.choice(choices)())
 
 
-def _flipped(rng: Random, content: bytes) -> bytes:
+def _change_bytes(rng: Random, content: bytes) -> bytes:
     changed = bytearray(content)
     for _ in range(rng.choice((1, 1, 3, 20))):
         if changed:
@@ -175,7 +185,7 @@ def _flipped(rng: Random, content: bytes) -> bytes:
     return bytes(changed)
 
 
-def _header(rng: Random, reply: Reply) -> None:
+def _mutate_header(rng: Random, reply: Reply) -> None:
     name = rng.choice(HEADERS)
     values = {
         "retry-after": RETRY_AFTER,
@@ -194,7 +204,7 @@ def _header(rng: Random, reply: Reply) -> None:
         reply.status = rng.choice(("429 x", "503 x", "500 x", "408 x", "409 x"))
 
 
-def _status(rng: Random, reply: Reply) -> None:
+def _mutate_status(rng: Random, reply: Reply) -> None:
     number = rng.choice(STATUSES + MORE_STATUSES)
     reply.status = rng.choice((f"{number} x", f"{number}", f"{number} \xff", f"{rng.randrange(100, 1000)} x"))
     if rng.random() < 0.5:
@@ -210,7 +220,7 @@ def _status(rng: Random, reply: Reply) -> None:
         _replace_content(reply, text)
 
 
-def _framing(rng: Random, reply: Reply) -> None:
+def _mutate_framing(rng: Random, reply: Reply) -> None:
     kind = rng.randrange(6)
     if kind == 0:
         reply.status = rng.choice(("abc", "", "99999999999 x", "-1 x", "20"))

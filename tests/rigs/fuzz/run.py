@@ -17,13 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rigs.fuzz.cases import Problem, run_case
-from rigs.fuzz.server import mutating_server
+from rigs.fuzz.server import run_mutating_server
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 THREADS = 4
 
 
-def kept_seeds() -> list[int]:
+def read_kept_seeds() -> list[int]:
     """Return the seeds that once found a bug."""
     lines = (line.partition("#")[0].strip() for line in SEEDS.read_text().splitlines())
     return [int(line) for line in lines if line]
@@ -31,7 +31,7 @@ def kept_seeds() -> list[int]:
 
 def run_cases(seeds: Iterable[int]) -> Iterator[tuple[int, Problem | None]]:
     """Run cases on several threads; yield each seed with its problem."""
-    with mutating_server() as server, ThreadPoolExecutor(THREADS) as pool:
+    with run_mutating_server() as server, ThreadPoolExecutor(THREADS) as pool:
 
         def run(seed: int) -> tuple[int, Problem | None]:
             return seed, run_case(server, seed)

@@ -74,7 +74,7 @@ class MutatingServer:
 
 
 @contextmanager
-def mutating_server() -> Iterator[MutatingServer]:
+def run_mutating_server() -> Iterator[MutatingServer]:
     """Run a server for the block."""
     servers = {
         name: EmbeddedServer(wire_version=version, long_poll_s=0.2, client_config=flags, seed=1)

@@ -15,7 +15,7 @@ TENSOR = "TensorData"
 PREFIX = "#/components/schemas/"
 
 
-def of_pydantic(name: str, schema: Json) -> Json:
+def convert_pydantic_schema(name: str, schema: Json) -> Json:
     """Return pydantic's JSON Schema of a type as a plain document in the contract's keywords."""
     root = {key: item for key, item in schema.items() if key != "$defs"}
     schemas = {key: _reword(item) for key, item in schema.get("$defs", {}).items()}

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.rigs.official import exceptions
-from tests.rigs.official.drawable import narrow, of_pydantic
+from tests.rigs.official.drawable import convert_pydantic_schema, narrow
 from tests.rigs.official.exceptions import NO_TYPES, NOT_COVERED, OWN_DUMP_REFUSED, TAGS, Excuse, list_excuses
 from tests.rigs.official.oracle import Oracle
 
@@ -85,7 +85,9 @@ def test_official_instances_keep_their_meaning(version: str, name: str, judges: 
     """Values drawn of the official type's own schema, as drawn and as it dumps them, pass through our model."""
     trial = Trial(version, name, judges[version])
     # Members of a union of results are dumped apart by their keys, so that unknown ones would blur them.
-    strategy = Instances(of_pydantic(name, trial.schema())).of(name, unknown_keys=name != "FutureRetrieveResponse")
+    strategy = Instances(convert_pydantic_schema(name, trial.schema())).of(
+        name, unknown_keys=name != "FutureRetrieveResponse"
+    )
     values = examples(strategy, MAX_VALUES)
     verdicts = zip(values, trial.judge(values), strict=True)
     accepted = [(value, dumps) for value, dumps in verdicts if "error" not in dumps]

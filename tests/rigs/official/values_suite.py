@@ -36,7 +36,7 @@ SETTINGS = "optimizer_config"
 pytestmark = pytest.mark.timeout(1800)
 
 
-def values_of(name: str) -> list[Any]:
+def draw_values(name: str) -> list[Any]:
     """Return values that fit the schema of a type, the same in every run."""
     values: list[Any] = []
 
@@ -57,7 +57,7 @@ def values_of(name: str) -> list[Any]:
 @pytest.fixture(scope="module")
 def official_dumps() -> dict[str, list[tuple[Any, Any]]]:
     """Return by type each value that the official type accepts, with its dumps."""
-    values = {name: values_of(name) for name, schema in AT_NEWEST.schemas.items() if "properties" in schema}
+    values = {name: draw_values(name) for name, schema in AT_NEWEST.schemas.items() if "properties" in schema}
     python = ensure_venv("official-0.38.0", FOLDER / "requirements-0.38.0.txt")
     run = subprocess.run(
         [str(python), "-I", str(FOLDER / "values_worker.py")],

@@ -19,7 +19,7 @@ from tinkerwire_generated.models import CreateCustomLossRequest
 pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(not is_torch_installed(), reason="torch is not installed")]
 
 
-def graph(*steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs", 1),)) -> LossGraph:
+def make_graph(*steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs", 1),)) -> LossGraph:
     """Build the graph of a request."""
     return validate_graph(Converter().structure(body(*steps, inputs=inputs), CreateCustomLossRequest))
 
@@ -98,7 +98,7 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
 def test_failing_graph_is_a_user_error_with_step_and_datum(steps: list[dict[str, Any]], error: str) -> None:
     """The error names the step and the datum; the failure exhausts neither memory nor time."""
     with pytest.raises(EngineError, match=f"datum 3: loss mine: .*{error}"):
-        evaluate("datum 3", graph(*steps), LOGPROBS, [])
+        evaluate("datum 3", make_graph(*steps), LOGPROBS, [])
 
 
 SUM = node("call_method", "a", "sum", ref("logprobs"))
@@ -207,7 +207,7 @@ def test_graph_beyond_the_memory_limit_is_rejected(steps: list[dict[str, Any]]) 
     last = node("call_method", "total", "sum", ref(steps[-1]["name"]))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(EngineError, match=r"datum 3: loss mine: .*must not exceed [\d,]+ elements, got [\d,]+ at aten"):
-        evaluate("datum 3", graph(*steps, last), LOGPROBS, [])
+        evaluate("datum 3", make_graph(*steps, last), LOGPROBS, [])
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 1.2 * 8 * MAX_ELEMENTS / 1024
 
@@ -226,7 +226,9 @@ def test_sizes_of_pointwise_steps_follow_from_their_operands(monkeypatch: pytest
     def count_runs(steps: int) -> int:
         runs.clear()
         pointwise = [node("call_method", f"p{i + 1}", "exp", ref(f"p{i}")) for i in range(steps)]
-        evaluate("datum 0", graph(node("call_method", "p0", "detach", ref("logprobs")), *pointwise, SUM), LOGPROBS, [])
+        evaluate(
+            "datum 0", make_graph(node("call_method", "p0", "detach", ref("logprobs")), *pointwise, SUM), LOGPROBS, []
+        )
         return len(runs)
 
     monkeypatch.setattr(memory_limit, "_to_meta", count)
@@ -259,7 +261,7 @@ def test_every_argument_form_is_evaluated() -> None:
         node("call_method", "ks", "sum", ref("k")),
         node("call_function", "a", "operator.add", ref("fs"), ref("ks")),
     ]
-    result = evaluate("datum 0", graph(*steps), LOGPROBS, [])
+    result = evaluate("datum 0", make_graph(*steps), LOGPROBS, [])
     assert result.loss == -3.0 - 4.0
     assert result.gradient.dtype == np.float32
     assert result.gradient.tolist() == [1.0, 3.0]
@@ -272,4 +274,4 @@ def test_sparse_gradient_is_accepted() -> None:
         node("call_function", "g", "torch.gather", ref("logprobs"), 0, ref("i"), sparse_grad=True),
         node("call_method", "a", "sum", ref("g")),
     ]
-    assert evaluate("datum 0", graph(*steps), LOGPROBS, []).gradient.tolist() == [0.0, 1.0]
+    assert evaluate("datum 0", make_graph(*steps), LOGPROBS, []).gradient.tolist() == [0.0, 1.0]

@@ -172,7 +172,7 @@ def ratio(logprobs: Any, advantages: Any, old: Any) -> Any:
     return loss, {"custom/ratio:mean": r.mean(), "custom/clipped:sum": (r != clipped).float().sum()}
 
 
-def examples() -> list[tw.Datum]:
+def make_examples() -> list[tw.Datum]:
     """Create datums of several lengths."""
     rng = np.random.default_rng(0)
     datums = []
@@ -205,10 +205,10 @@ def train_on_custom_loss(version: str, *flags: str) -> tuple[tw.LossHandle, list
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0)
         steps = []
         for _ in range(4):
-            trained = training.forward_backward_custom(examples(), handle)
+            trained = training.forward_backward_custom(make_examples(), handle)
             stepped = training.optim_step(tw.AdamParams(learning_rate=3e-3))
             steps.append({**trained.result(TEST_TIMEOUT_S).metrics, **stepped.result(TEST_TIMEOUT_S).metrics})
-        after = training.forward(keep_targets(examples()), "cross_entropy").result(TEST_TIMEOUT_S)
+        after = training.forward(keep_targets(make_examples()), "cross_entropy").result(TEST_TIMEOUT_S)
         return handle, [*steps, {"after": after.metrics["loss:sum"]}]
 
 
@@ -237,9 +237,9 @@ def test_forward_returns_the_loss_without_gradients() -> None:
         handle = client.create_custom_loss(ratio, RANKS).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0)
         config = {"loss_id": str(handle.loss_id)}
-        evaluated = training.forward(examples(), "custom", config).result(TEST_TIMEOUT_S)
-        trained = training.forward_backward_custom(examples(), handle).result(TEST_TIMEOUT_S)
+        evaluated = training.forward(make_examples(), "custom", config).result(TEST_TIMEOUT_S)
+        trained = training.forward_backward_custom(make_examples(), handle).result(TEST_TIMEOUT_S)
         assert evaluated.metrics == trained.metrics
         assert evaluated.loss_fn_outputs[0].keys() == {"logprobs"}
         with pytest.raises(tw.RequestFailedError, match="datum 0: 'advantages' is missing; loss ratio requires it"):
-            training.forward_backward(keep_targets(examples()), "custom", config).result(TEST_TIMEOUT_S)
+            training.forward_backward(keep_targets(make_examples()), "custom", config).result(TEST_TIMEOUT_S)

@@ -46,12 +46,12 @@ def make_examples() -> MakeExamples:
 
     def make(loss_fn: str, lengths: Sequence[int] = (5, 2, 9), seed: int = 3) -> list[Example]:
         rng = np.random.default_rng(seed)
-        return [_example(rng, COLUMNS[loss_fn], length) for length in lengths]
+        return [_make_example(rng, COLUMNS[loss_fn], length) for length in lengths]
 
     return make
 
 
-def _example(rng: np.random.Generator, columns: Sequence[str], length: int) -> Example:
+def _make_example(rng: np.random.Generator, columns: Sequence[str], length: int) -> Example:
     draws = {
         "weights": rng.uniform(0, 2, length),
         "logprobs": rng.normal(-5.5, 0.5, length),

@@ -8,7 +8,7 @@ from tinkerwire._server.engine import EngineError, Example, Sampler, base_model
 NANO = "tinkerwire/byte-nano"
 
 
-def _policy(**changes: object) -> Example:
+def _make_policy_inputs(**changes: object) -> Example:
     inputs = {"target_tokens": [1, 2, 3], "logprobs": [-1.0, -2.0, -3.0], "advantages": [1.0, 0.0, -1.0]}
     tokens = changes.pop("tokens", [4, 5, 6])
     return Example(tokens, {key: value for key, value in {**inputs, **changes}.items() if value is not None})
@@ -45,10 +45,10 @@ BAD_EXAMPLES = [
 def test_invalid_example_is_named_by_datum_key_and_position(changes, text, make_model):
     """The error names call, datum, key, position and value; accumulated gradients stay unchanged."""
     model = make_model(dtype=np.float32)
-    model.forward_backward([_policy()], "ppo")
+    model.forward_backward([_make_policy_inputs()], "ppo")
     before = {name: value.copy() for name, value in model.grads.items()}
     with pytest.raises(EngineError, match=f"^forward_backward: datum 1: .*{text}"):
-        model.forward_backward([_policy(), _policy(**changes)], "ppo")
+        model.forward_backward([_make_policy_inputs(), _make_policy_inputs(**changes)], "ppo")
     for name, value in model.grads.items():
         np.testing.assert_array_equal(value, before[name])
 
@@ -67,7 +67,7 @@ def test_invalid_example_is_named_by_datum_key_and_position(changes, text, make_
 def test_invalid_loss_or_config_is_named(loss_fn, config, text, make_model):
     """The error names the loss, the key and the value, and lists the valid names."""
     with pytest.raises(EngineError, match=text):
-        make_model().forward([_policy()], loss_fn, config)
+        make_model().forward([_make_policy_inputs()], loss_fn, config)
 
 
 def test_empty_batch_is_an_error(make_model):

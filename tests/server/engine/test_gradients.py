@@ -12,14 +12,14 @@ STEP = 1e-6
 BOUND = 5e-7
 
 
-def _loss(model: LoraModel, examples: list[Example], loss_fn: str) -> float:
+def _compute_loss(model: LoraModel, examples: list[Example], loss_fn: str) -> float:
     return model.forward(examples, loss_fn).metrics["loss:sum"]
 
 
-def _surrogate(model: LoraModel, examples: list[Example], loss_fn: str):
+def _make_surrogate(model: LoraModel, examples: list[Example], loss_fn: str):
     """Evaluate the function of the engine's gradient; cispo has its clipped ratio fixed."""
     if loss_fn != "cispo":
-        return lambda: _loss(model, examples, loss_fn)
+        return lambda: _compute_loss(model, examples, loss_fn)
     evaluated = []
     for example, output in zip(examples, model.forward(examples, loss_fn).outputs, strict=True):
         p, inputs = output["logprobs"].astype(np.float64), example.inputs
@@ -34,14 +34,14 @@ def _surrogate(model: LoraModel, examples: list[Example], loss_fn: str):
                 },
             )
         )
-    return lambda: _loss(model, evaluated, "cross_entropy")
+    return lambda: _compute_loss(model, evaluated, "cross_entropy")
 
 
-def _worst_relative_error(model: LoraModel, examples: list[Example], loss_fn: str) -> float:
+def _find_worst_relative_error(model: LoraModel, examples: list[Example], loss_fn: str) -> float:
     """Return the error along a random direction of each trained matrix and at three of its entries."""
     model.forward_backward(examples, loss_fn)
     grads = {name: value.copy() for name, value in model.grads.items()}
-    value_of = _surrogate(model, examples, loss_fn)
+    value_of = _make_surrogate(model, examples, loss_fn)
     assert set(grads) == set(model.params)
     rng, worst = np.random.default_rng(0), 0.0
     for name, param in model.params.items():
@@ -65,14 +65,14 @@ def _worst_relative_error(model: LoraModel, examples: list[Example], loss_fn: st
 @pytest.mark.parametrize("loss_fn", LOSSES)
 def test_every_gradient_of_every_loss_equals_central_differences(loss_fn, make_model, make_examples):
     """The batch has unequal lengths, and B is nonzero."""
-    assert _worst_relative_error(make_model(), make_examples(loss_fn), loss_fn) < BOUND
+    assert _find_worst_relative_error(make_model(), make_examples(loss_fn), loss_fn) < BOUND
 
 
 @pytest.mark.parametrize("loss_fn", LOSSES)
 def test_new_adapter_has_exact_gradients(loss_fn, make_model, make_examples):
     """While B is zero, A's gradient is zero and B's equals the measured one."""
     model = make_model(moved=False)
-    assert _worst_relative_error(model, make_examples(loss_fn), loss_fn) < BOUND
+    assert _find_worst_relative_error(model, make_examples(loss_fn), loss_fn) < BOUND
     assert all(not value.any() for name, value in model.grads.items() if name.endswith(".A"))
     assert all(value.any() for name, value in model.grads.items() if name.endswith(".B"))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tinkerwire._server.engine import LOSSES, Example, LoraModel, LoraSettings, base_model
 
 
-def _expected(loss_fn: str, p: np.ndarray, inputs: dict[str, np.ndarray], low: float, high: float) -> float:
+def _compute_expected(loss_fn: str, p: np.ndarray, inputs: dict[str, np.ndarray], low: float, high: float) -> float:
     """Compute the documented sums, position by position."""
     total = 0.0
     for t, logprob in enumerate(p):
@@ -36,7 +36,7 @@ def test_loss_equals_the_documented_sum(loss_fn, make_model, make_examples):
         example.inputs.pop("clip_high_threshold", None)
     result = model.forward(examples, loss_fn)
     rows = zip(examples, result.outputs, strict=True)
-    expected = [_expected(loss_fn, output["logprobs"], example.inputs, 0.8, 1.2) for example, output in rows]
+    expected = [_compute_expected(loss_fn, output["logprobs"], example.inputs, 0.8, 1.2) for example, output in rows]
     assert result.metrics["loss:sum"] == pytest.approx(sum(expected), rel=1e-5)
     losses = [float(output["elementwise_loss"].sum()) for output in result.outputs]
     assert losses == pytest.approx(expected, rel=1e-4, abs=1e-5)

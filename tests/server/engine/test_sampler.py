@@ -26,7 +26,7 @@ def sampler(model) -> Sampler:
     return Sampler(model.base, model.adapter_snapshot())
 
 
-def _forward_logprobs(model: LoraModel, tokens: list[int]) -> np.ndarray:
+def _compute_logprobs(model: LoraModel, tokens: list[int]) -> np.ndarray:
     """Compute the logprobs of tokens[1:], each given the tokens before it."""
     example = Example(tokens[:-1], {"target_tokens": tokens[1:]})
     return model.forward([example], "cross_entropy").outputs[0]["logprobs"]
@@ -37,7 +37,7 @@ def test_logprobs_equal_those_of_forward(rule, model, sampler):
     """With any rule, prompt and sample logprobs equal forward's within 1e-4, also after the cache grows."""
     samples = sampler.sample(PROMPT, 3, 150, seed=1, prompt_logprobs=True, **rule)
     for sequence in samples.sequences:
-        expected = _forward_logprobs(model, PROMPT + sequence.tokens)
+        expected = _compute_logprobs(model, PROMPT + sequence.tokens)
         assert samples.prompt_logprobs[0] is None
         logprobs = [*samples.prompt_logprobs[1:], *sequence.logprobs]
         np.testing.assert_allclose(logprobs, expected, atol=1e-4)
@@ -208,7 +208,7 @@ distributions = st.lists(st.floats(-8, 0), min_size=2, max_size=12).map(np.array
 draws = st.floats(0, 1, exclude_max=True)
 
 
-def _allowed(logits: np.ndarray, temperature: float, top_k: int, top_p: float) -> set[int]:
+def _list_allowed(logits: np.ndarray, temperature: float, top_k: int, top_p: float) -> set[int]:
     """Return the allowed tokens by the rule's definition, computed one token at a time."""
     order = sorted(range(len(logits)), key=lambda token: -logits[token])
     order = order if top_k == -1 else order[:top_k]
@@ -228,7 +228,7 @@ def test_only_allowed_tokens_are_drawn(logits, temperature, top_k, top_p, draw):
     """Every draw gives a token among the top k, and among the fewest of those that hold top_p."""
     rule = SamplingRule(temperature=temperature, top_k=top_k, top_p=top_p)
     (token,) = rule.choose(logits[None], np.array([draw]))
-    assert token in _allowed(logits, temperature, top_k, top_p)
+    assert token in _list_allowed(logits, temperature, top_k, top_p)
 
 
 @settings(max_examples=20)

@@ -152,19 +152,19 @@ def test_invalid_setting_is_named_in_the_error(settings, text):
         LoraModel(base_model(NANO), LoraSettings(**{"rank": 2, "seed": 0, **settings}))
 
 
-def _without(arrays, name):
+def _remove(arrays, name):
     return {key: value for key, value in arrays.items() if key != name}
 
 
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
-        (lambda a: _without(a, "lora.unembedding.A"), "'lora.unembedding.A' is missing"),
+        (lambda a: _remove(a, "lora.unembedding.A"), "'lora.unembedding.A' is missing"),
         (
-            lambda a: _without(a, "adam.step"),
+            lambda a: _remove(a, "adam.step"),
             "'adam.step' is missing; load a training state, or load without the optimizer",
         ),
-        (lambda a: _without(a, "adam.first.lora.unembedding.B"), "'adam.first.lora.unembedding.B' is missing"),
+        (lambda a: _remove(a, "adam.first.lora.unembedding.B"), "'adam.first.lora.unembedding.B' is missing"),
         (lambda a: a | {"lora.unembedding.A": np.zeros((32, 9))}, r"must have shape \(32, 3\), got \(32, 9\)"),
         (lambda a: a | {"lora.unembedding.A": np.full((32, 3), np.nan)}, "must only have finite floats"),
         (

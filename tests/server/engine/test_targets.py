@@ -14,22 +14,22 @@ TWO_TARGETS = Example(
 )
 
 
-def _grads(model, *examples):
+def _compute_grads(model, *examples):
     result = model.forward_backward(list(examples), "cross_entropy")
     return result, dict(model.grads)
 
 
 def test_losses_and_gradients_of_two_targets_add_up(make_model):
     """This also holds where a token is a target twice; the logprobs form one column a target."""
-    combined, combined_grads = _grads(make_model(), TWO_TARGETS)
-    first, second = _grads(make_model(), FIRST)[0], _grads(make_model(), SECOND)[0]
+    combined, combined_grads = _compute_grads(make_model(), TWO_TARGETS)
+    first, second = _compute_grads(make_model(), FIRST)[0], _compute_grads(make_model(), SECOND)[0]
     assert combined.outputs[0]["logprobs"].shape == (4, 2)
     for column, single in enumerate((first, second)):
         for key in ("logprobs", "elementwise_loss"):
             np.testing.assert_allclose(combined.outputs[0][key][:, column], single.outputs[0][key], rtol=1e-5)
     assert combined.metrics["loss:sum"] == pytest.approx(first.metrics["loss:sum"] + second.metrics["loss:sum"])
     assert combined.metrics["tokens:sum"] == 4
-    separate_grads = _grads(make_model(), FIRST, SECOND)[1]
+    separate_grads = _compute_grads(make_model(), FIRST, SECOND)[1]
     for name, value in separate_grads.items():
         np.testing.assert_allclose(combined_grads[name], value, rtol=1e-7, atol=1e-12)
 

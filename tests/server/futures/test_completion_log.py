@@ -56,7 +56,7 @@ def _poll(sampler_id: str, cursor: int = 0, *, clone: int = 0, timeout: float | 
     return {"target": target, "prev_cursor": cursor, "timeout": timeout, **changes}
 
 
-def _completed(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tuple[list[Any], int]:
+def _wait_for_completions(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tuple[list[Any], int]:
     """Poll until the given number of completions has arrived."""
     completions, cursor = [], 0
     while len(completions) < count:
@@ -71,7 +71,7 @@ def test_each_sample_is_listed_once_when_it_ends(call: Caller, sampler_id: str) 
     """A finished sample has the size of its result, a failed one does not."""
     valid_ids = [_submit_sample(call, sampler_id, number) for number in range(3)]
     invalid_id = _submit_sample(call, sampler_id, 3, tokens=[10_000])
-    completions, cursor = _completed(call, sampler_id, 4)
+    completions, cursor = _wait_for_completions(call, sampler_id, 4)
     states = {completion["request_id"]: completion["state"] for completion in completions}
     assert states == {**dict.fromkeys(valid_ids, "finished"), invalid_id: "failed"}
     for completion in completions:
@@ -120,8 +120,10 @@ def test_each_client_copy_gets_its_own_completions(call: Caller, sampler_id: str
     ]
     assert numbers == [1, 2]
     own_id, copied_id = _submit_sample(call, sampler_id, 0), _submit_sample(call, sampler_id, 2 * CLONE)
-    assert [completion["request_id"] for completion in _completed(call, sampler_id, 1)[0]] == [own_id]
-    assert [completion["request_id"] for completion in _completed(call, sampler_id, 1, clone=2)[0]] == [copied_id]
+    assert [completion["request_id"] for completion in _wait_for_completions(call, sampler_id, 1)[0]] == [own_id]
+    assert [completion["request_id"] for completion in _wait_for_completions(call, sampler_id, 1, clone=2)[0]] == [
+        copied_id
+    ]
 
 
 def test_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
@@ -129,7 +131,7 @@ def test_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: 
     request_id = _submit_sample(call, sampler_id, 0)
     assert call.post("cancel_future", {"request_id": request_id}).status == 204
     assert "cancelled" in call.result(request_id)["error"]
-    assert _completed(call, sampler_id, 1)[0][0]["state"] == "failed"
+    assert _wait_for_completions(call, sampler_id, 1)[0][0]["state"] == "failed"
     sampling.set()
     finished_id = _submit_sample(call, sampler_id, 1)
     content = call.result(finished_id)

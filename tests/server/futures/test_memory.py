@@ -23,7 +23,9 @@ MAX_BLOCKS = 2.0
 """Blocks of memory that an action may leave behind; one whose result or request is kept leaves more than ten."""
 
 
-def _growth(act: Callable[[int], Awaitable[None]], warm_up: int, count: int, measure: Callable[[], int]) -> float:
+def _measure_growth(
+    act: Callable[[int], Awaitable[None]], warm_up: int, count: int, measure: Callable[[], int]
+) -> float:
     """Return the average memory growth of an action, after ``warm_up`` actions have filled the tables."""
 
     async def run() -> float:
@@ -83,7 +85,7 @@ def test_samples_do_not_leak_memory(serve: ServerFactory, is_fetched: bool) -> N
             # The queue of samples is limited.
             await _run(call, "asample", _create_sample_request(sampler_id, 10_000 + number), f"last{number}")
 
-    assert _growth(sample, 500, 2000, sys.getallocatedblocks) < MAX_BLOCKS
+    assert _measure_growth(sample, 500, 2000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
 def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory) -> None:
@@ -96,7 +98,7 @@ def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory
         await _run(call, "forward", forward, f"f{number:032d}")
         await _run(call, "optim_step", _step(model_id, 2 * number + 2), f"s{number:032d}")
 
-    assert _growth(train, 200, 500, sys.getallocatedblocks) < MAX_BLOCKS
+    assert _measure_growth(train, 200, 500, sys.getallocatedblocks) < MAX_BLOCKS
 
 
 def test_ended_sessions_do_not_leak_memory(serve: ServerFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +114,7 @@ def test_ended_sessions_do_not_leak_memory(serve: ServerFactory, clock: Clock, m
             opening = {"session_id": session_id, "sampling_session_seq_id": sampler, "base_model": NANO}
             assert (await call.send("POST", "create_sampling_session", opening)).status == 200
 
-    assert _growth(live, 100, 1000, sys.getallocatedblocks) < MAX_BLOCKS
+    assert _measure_growth(live, 100, 1000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
 def test_newest_expired_sessions_stay_listed(
@@ -236,7 +238,7 @@ def test_counted_memory_is_at_least_the_real_memory(serve: ServerFactory) -> Non
     traced = tracemalloc.get_traced_memory
     tracemalloc.start()
     try:
-        real = _growth(sample, 50, 400, lambda: traced()[0])
+        real = _measure_growth(sample, 50, 400, lambda: traced()[0])
     finally:
         tracemalloc.stop()
     assert 0.3 * counted() / 450 < real < 1.1 * counted() / 450

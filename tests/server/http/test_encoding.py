@@ -46,7 +46,7 @@ def test_field_is_sent_from_its_first_version_on(version: str, keys: set[str]) -
     assert set(sent["checkpoints"][0]) == required_fields | keys
 
 
-def _fields(version: str, model: str) -> set[str]:
+def _list_fields(version: str, model: str) -> set[str]:
     return set(load_contract(version)["components"]["schemas"][model]["properties"])
 
 
@@ -64,16 +64,16 @@ def test_responses_lack_fields_of_other_versions(serve: ServerFactory, version: 
         "seq_id": 0,
     }
     future = call.post("asample", body).body
-    assert future.keys() <= _fields(version, "UntypedAPIFuture")
+    assert future.keys() <= _list_fields(version, "UntypedAPIFuture")
     assert ("sample_sequence_ids" in future) == (version == "0.38.0")
     info = call.post("get_info", {"model_id": model_id}).body
-    assert info.keys() <= _fields(version, "GetInfoResponse")
+    assert info.keys() <= _list_fields(version, "GetInfoResponse")
     assert ("optimizer_config" in info) == (version == "0.38.0")
     models = call("GET", "get_server_capabilities").body["supported_models"]
-    assert models[0].keys() <= _fields(version, "SupportedModel")
+    assert models[0].keys() <= _list_fields(version, "SupportedModel")
 
 
-def _loss_request(call: Caller, batch: BatchFactory, version: str) -> str:
+def _make_loss_request(call: Caller, batch: BatchFactory, version: str) -> str:
     model_id = call.create_model()
     body = {"model_id": model_id, "forward_backward_input": batch()}
     has_json = parse_version(version) < parse_version("0.25.0")
@@ -101,7 +101,7 @@ def test_accept_selects_an_encoding_of_the_version(
 ) -> None:
     """The loss is the same in both forms."""
     call = serve(wire_version=version)
-    request_id = _loss_request(call, batch, version)
+    request_id = _make_loss_request(call, batch, version)
     reply = call.post("retrieve_future", {"request_id": request_id}, headers={"accept": accept})
     assert reply.headers["content-type"] == media
     if media == PROTOBUF:

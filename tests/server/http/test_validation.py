@@ -15,13 +15,13 @@ SAMPLE = {"prompt": TEXT, "sampling_params": {}, "base_model": "tinkerwire/byte-
 TARGETS = {"data": [1, 2], "dtype": "int64"}
 
 
-def _training(datum: Any = None, **fields: Any) -> dict[str, Any]:
+def _make_training_request(datum: Any = None, **fields: Any) -> dict[str, Any]:
     example = datum if datum is not None else {"model_input": TEXT, "loss_fn_inputs": {"target_tokens": TARGETS}}
     return {"model_id": "m", "forward_backward_input": {"data": [example], "loss_fn": "cross_entropy", **fields}}
 
 
-def _datum(**tensor: Any) -> dict[str, Any]:
-    return _training({"model_input": TEXT, "loss_fn_inputs": {"target_tokens": {**TARGETS, **tensor}}})
+def _make_datum(**tensor: Any) -> dict[str, Any]:
+    return _make_training_request({"model_input": TEXT, "loss_fn_inputs": {"target_tokens": {**TARGETS, **tensor}}})
 
 
 DATUM = "forward_backward_input.data.0"
@@ -41,15 +41,25 @@ BAD_BODIES: list[tuple[str, Any, str, str]] = [
     ("create_model", {**MODEL, "model_seq_id": True}, "model_seq_id", "expected integer, got true"),
     ("create_model", {**MODEL, "checkpoint_name": "x"}, "checkpoint_name", "unknown field"),
     ("create_model", [], "", "expected object, got []"),
-    ("forward_backward", _training(loss_fn="mse"), "forward_backward_input.loss_fn", "expected one of cross_entropy"),
-    ("forward_backward", _training(loss_fn_config={"a": "b"}), "forward_backward_input.loss_fn_config.a", "number"),
-    ("forward_backward", _datum(data=[1, "x"]), f"{TENSOR}.data.1", 'expected number, got "x"'),
-    ("forward_backward", _datum(data=[None, 1]), f"{TENSOR}.data.0", "got null"),
-    ("forward_backward", _datum(dtype="bfloat16"), f"{TENSOR}.dtype", "expected one of int64, float32"),
-    ("forward_backward", _datum(shape=[3]), "", "[3] does not hold 2 values"),
-    ("forward_backward", _datum(shape=[-1, -2]), "", "[-1, -2] does not hold 2 values"),
-    ("forward_backward", _datum(data=[1e300, 1], dtype="float32"), "", "target_tokens[0]"),
-    ("forward_backward", _datum(data=[1.5, 2]), "", "target_tokens[0]"),
+    (
+        "forward_backward",
+        _make_training_request(loss_fn="mse"),
+        "forward_backward_input.loss_fn",
+        "expected one of cross_entropy",
+    ),
+    (
+        "forward_backward",
+        _make_training_request(loss_fn_config={"a": "b"}),
+        "forward_backward_input.loss_fn_config.a",
+        "number",
+    ),
+    ("forward_backward", _make_datum(data=[1, "x"]), f"{TENSOR}.data.1", 'expected number, got "x"'),
+    ("forward_backward", _make_datum(data=[None, 1]), f"{TENSOR}.data.0", "got null"),
+    ("forward_backward", _make_datum(dtype="bfloat16"), f"{TENSOR}.dtype", "expected one of int64, float32"),
+    ("forward_backward", _make_datum(shape=[3]), "", "[3] does not hold 2 values"),
+    ("forward_backward", _make_datum(shape=[-1, -2]), "", "[-1, -2] does not hold 2 values"),
+    ("forward_backward", _make_datum(data=[1e300, 1], dtype="float32"), "", "target_tokens[0]"),
+    ("forward_backward", _make_datum(data=[1.5, 2]), "", "target_tokens[0]"),
     ("optim_step", {"model_id": "m", "adam_params": {"lr": 1}}, "adam_params.lr", "unknown field"),
     ("optim_step", {"model_id": "m"}, "adam_params", "required"),
     ("save_weights", {"model_id": "m", "path": 5}, "path", "expected string or null, got 5"),

@@ -24,7 +24,7 @@ IMAGE = {"data": "AA==", "format": "png", "type": "image"}
 OLD_IMAGE = {**IMAGE, "height": 1, "width": 1, "tokens": 1}
 
 
-def _training(loss_fn: str = "cross_entropy", config: Any = None, tensor: Any = None) -> dict[str, Any]:
+def _make_training_request(loss_fn: str = "cross_entropy", config: Any = None, tensor: Any = None) -> dict[str, Any]:
     datum = {"model_input": TEXT, "loss_fn_inputs": {"target_tokens": tensor or {"data": [1, 2], "dtype": "int64"}}}
     training_input = {"data": [datum], "loss_fn": loss_fn, "loss_fn_config": config}
     return {"model_id": "m", "forward_backward_input": training_input}
@@ -38,8 +38,8 @@ CHANGES: list[tuple[str, Any, str, str]] = [
     ("create_session", {**SESSION, "project_id": "p"}, "0.14.0", "0.15.0"),
     ("create_session", {**SESSION, "display_name": "p"}, "0.33.1", "0.34.0"),
     ("create_model", {**MODEL, "optimizer_config": {"type": "adamw"}}, "0.28.1", "0.29.1"),
-    ("forward_backward", _training("cispo"), "0.4.1", "0.6.0"),
-    ("forward_backward", _training(tensor=SPARSE), "0.16.1", "0.18.2"),
+    ("forward_backward", _make_training_request("cispo"), "0.4.1", "0.6.0"),
+    ("forward_backward", _make_training_request(tensor=SPARSE), "0.16.1", "0.18.2"),
     ("optim_step", {"model_id": "m", "adam_params": {"weight_decay": 0.1}}, "0.6.3", "0.7.0"),
     ("save_weights", {"model_id": "m", "ttl_seconds": 5}, "0.8.1", "0.9.0"),
     ("save_weights", {"model_id": "m", "overwrite": True}, "0.19.0", "0.20.0"),

@@ -17,7 +17,7 @@ def _step(model_id: str, seq_id: int | None, rate: float = 0.01) -> dict[str, An
     return body if seq_id is None else {**body, "seq_id": seq_id}
 
 
-def _steps_taken(call: Caller, model_id: str) -> float:
+def _count_steps(call: Caller, model_id: str) -> float:
     metrics = call.run("optim_step", _step(model_id, None))["metrics"]
     step_count: float = metrics["optimizer_step:max"]
     return step_count
@@ -30,7 +30,7 @@ def test_resend_does_not_run_twice(call: Caller) -> None:
     assert call.submit("optim_step", _step(model_id, 1)) == first
     call.submit("optim_step", _step(model_id, 2))
     assert call.submit("optim_step", _step(model_id, 1)) == first
-    assert _steps_taken(call, model_id) == 3
+    assert _count_steps(call, model_id) == 3
 
 
 def test_equal_idempotency_key_is_the_same_operation(call: Caller) -> None:
@@ -39,7 +39,7 @@ def test_equal_idempotency_key_is_the_same_operation(call: Caller) -> None:
     for seq_id in (None, 1):
         body = _step(model_id, seq_id)
         assert call.submit("optim_step", body, key=f"k{seq_id}") == call.submit("optim_step", body, key=f"k{seq_id}")
-    assert _steps_taken(call, model_id) == 3
+    assert _count_steps(call, model_id) == 3
 
 
 def test_other_request_with_a_used_key_is_a_conflict(call: Caller) -> None:

@@ -290,7 +290,7 @@ def test_crash_during_a_replacement_leaves_the_old_or_the_new(serve: ServerFacto
     model_id = call.create_model()
     save = {"model_id": model_id, "path": "a", "overwrite": True}
     call.run("save_weights", {**save, "user_metadata": {"is": "old"}})
-    old = _weights(tmp_path)
+    old = _read_weights(tmp_path)
     call.server.close()
     script = f"""
         import os, pathlib, numpy as np
@@ -347,7 +347,7 @@ def test_failed_save_leaves_nothing(serve: ServerFactory, tmp_path: Path, monkey
     assert call.run("save_weights", save)["path"].endswith("/weights/a")
 
 
-def _weights(folder: Path) -> Any:
+def _read_weights(folder: Path) -> Any:
     """Return the arrays of the only checkpoint in a folder."""
     [path] = folder.rglob("*.npz")
     return atomic_files.read_arrays(path)

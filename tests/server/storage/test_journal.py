@@ -78,7 +78,7 @@ def read_state(call: Caller, model_id: str) -> dict[str, bytes]:
     return {name: value.tobytes() for name, value in arrays.items()}
 
 
-def row_counts(call: Caller) -> dict[str, int]:
+def count_rows(call: Caller) -> dict[str, int]:
     """Return the number of rows of each table that has rows, settings apart."""
     journal = call.server._state.journal
     tables = ("sessions", "models", "samplers", "weights", "operations", "results", "accepted", "responses", "skipped")
@@ -244,7 +244,7 @@ def test_rejected_seq_id_leaves_no_gap_after_a_restart(restart: Restart) -> None
     assert call.post("save_weights", {"model_id": model_id, "seq_id": 1, "path": "a b"}).status == 422
     call = restart(gap_wait_s=600.0)
     assert call.run("optim_step", optim_step(model_id, 2))["metrics"]
-    assert "skipped" in row_counts(call)
+    assert "skipped" in count_rows(call)
 
 
 def test_unloaded_model_stays_unloaded(restart: Restart) -> None:
@@ -254,7 +254,7 @@ def test_unloaded_model_stays_unloaded(restart: Restart) -> None:
     assert call.run("unload_model", {"model_id": model_id})["model_id"] == model_id
     call = restart()
     assert call.post("optim_step", optim_step(model_id, 9)).status == 404
-    assert not {"models", "operations"} & row_counts(call).keys()
+    assert not {"models", "operations"} & count_rows(call).keys()
 
 
 def test_copies_of_a_client_get_new_numbers(restart: Restart) -> None:
@@ -275,13 +275,13 @@ def test_expired_session_leaves_no_rows(restart: Restart, clock: Clock) -> None:
         train(call, model_id)
         call.run("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 1})
         call.run("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 2, "kind": "inflight"})
-        assert {"models", "weights", "samplers", "operations"} <= row_counts(call).keys()
+        assert {"models", "weights", "samplers", "operations"} <= count_rows(call).keys()
         clock.now += 4000
         call = restart(clock=clock, wire_version="0.38.0")
         assert call.post("optim_step", optim_step(model_id, 9)).status in (404, 410)
         call.create_session()
-        assert not {"models", "weights", "samplers", "operations", "results"} & row_counts(call).keys()
-        assert row_counts(call)["sessions"] == 1
+        assert not {"models", "weights", "samplers", "operations", "results"} & count_rows(call).keys()
+        assert count_rows(call)["sessions"] == 1
 
 
 def test_dropped_results_and_requests_leave_no_rows(restart: Restart) -> None:
@@ -291,13 +291,13 @@ def test_dropped_results_and_requests_leave_no_rows(restart: Restart) -> None:
     sampler_id = call.create_sampler()
     for seq_id in range(30):
         call.run("asample", {**SAMPLE, "sampling_session_id": sampler_id, "seq_id": seq_id}, key=f"key-{seq_id}")
-    counts = row_counts(call)
+    counts = count_rows(call)
     assert counts["results"] == 5
     assert "operations" not in counts
     assert counts["accepted"] <= 10
     for number in range(30):
         call.post("create_session", {"tags": [], "user_metadata": None, "sdk_version": "1"}, key=f"session-{number}")
-    assert 1 <= row_counts(call)["responses"] <= 10
+    assert 1 <= count_rows(call)["responses"] <= 10
 
 
 def test_full_disk_rejects_requests_until_there_is_space(restart: Restart, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,7 +396,7 @@ def test_operation_that_cannot_run_any_more_fails_with_the_reason(restart: Resta
     call = restart()
     blocked.set()
     assert "cannot be resumed after the restart of the server: unknown model" in call.result(request_id)["error"]
-    assert "operations" not in row_counts(restart())
+    assert "operations" not in count_rows(restart())
 
 
 def test_server_without_a_folder_records_nothing(serve: ServerFactory) -> None:
