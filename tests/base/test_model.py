@@ -46,7 +46,7 @@ Limits: Any = _Limits
 
 
 @pytest.mark.parametrize(
-    ("make", "kind", "words"),
+    ("make", "kind", "pattern"),
     [
         (
             lambda: m.AdamParams(learning_rate="fast"),
@@ -135,9 +135,9 @@ Limits: Any = _Limits
         (lambda: Limits(blob="x"), TypeError, r"Limits.blob: expected bytes, got 'x'"),
     ],
 )
-def test_invalid_values_raise_errors_in_the_constructor(make: Any, kind: type[Exception], words: str) -> None:
+def test_invalid_values_raise_errors_in_the_constructor(make: Any, kind: type[Exception], pattern: str) -> None:
     """Each wrong type, range, length, form and non-finite number: class, field, value and what would do."""
-    with pytest.raises(kind, match=words):
+    with pytest.raises(kind, match=pattern):
         make()
 
 

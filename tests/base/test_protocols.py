@@ -11,7 +11,7 @@ import pytest
 from tinkerwire_generated import models as m
 
 MATRIX = m.TensorData(data=np.arange(6, dtype=np.float32), dtype="float32", shape=[2, 3])
-LISTED = m.TensorData(data=[1, 2, 3], dtype="int64")
+LIST_TENSOR = m.TensorData(data=[1, 2, 3], dtype="int64")
 SCALAR = m.TensorData(data=[1.5], dtype="float32", shape=[])
 EMPTY = m.TensorData(data=[], dtype="float32", shape=[0])
 SPARSE = m.TensorData(data=[7], dtype="int64", shape=[2, 2], sparse_crow_indices=[0, 1, 1], sparse_col_indices=[1])
@@ -19,7 +19,7 @@ SPARSE = m.TensorData(data=[7], dtype="int64", shape=[2, 2], sparse_crow_indices
 
 def test_length_of_a_tensor_equals_that_of_its_array() -> None:
     """Of the first dimension; a tensor is true however long it is, as the official one."""
-    assert [len(tensor) for tensor in (MATRIX, LISTED, EMPTY, SPARSE)] == [2, 3, 0, 2]
+    assert [len(tensor) for tensor in (MATRIX, LIST_TENSOR, EMPTY, SPARSE)] == [2, 3, 0, 2]
     with pytest.raises(TypeError, match="without dimensions"):
         len(SCALAR)
     assert all([MATRIX, SCALAR, EMPTY])
@@ -28,9 +28,9 @@ def test_length_of_a_tensor_equals_that_of_its_array() -> None:
 @pytest.mark.parametrize(
     ("tensor", "key", "expected"),
     [
-        (LISTED, 1, 2),
-        (LISTED, -1, 3),
-        (LISTED, slice(1, None), [2, 3]),
+        (LIST_TENSOR, 1, 2),
+        (LIST_TENSOR, -1, 3),
+        (LIST_TENSOR, slice(1, None), [2, 3]),
         (MATRIX, 1, [3, 4, 5]),
         (MATRIX, (slice(None), 0), [0, 3]),
         (MATRIX, np.array([True, False]), [[0, 1, 2]]),
@@ -45,14 +45,14 @@ def test_indices_and_slices_equal_those_of_the_array(tensor: m.TensorData, key: 
 
 def test_iteration_goes_over_the_first_dimension() -> None:
     """As over an array, with its end."""
-    assert list(LISTED) == [1, 2, 3]
+    assert list(LIST_TENSOR) == [1, 2, 3]
     assert [row.tolist() for row in MATRIX] == [[0, 1, 2], [3, 4, 5]]
-    assert 2 in LISTED
+    assert 2 in LIST_TENSOR
     with pytest.raises(IndexError):
-        LISTED[3]
+        LIST_TENSOR[3]
 
 
-@pytest.mark.parametrize("tensor", [MATRIX, LISTED, SCALAR, EMPTY, SPARSE])
+@pytest.mark.parametrize("tensor", [MATRIX, LIST_TENSOR, SCALAR, EMPTY, SPARSE])
 def test_numpy_converts_a_tensor_to_an_array(tensor: m.TensorData) -> None:
     """The array has the dtype and shape of the tensor, or another dtype on request."""
     array = np.asarray(tensor)
@@ -70,13 +70,13 @@ def test_array_is_copied_only_on_request_or_if_required() -> None:
     assert not np.shares_memory(np.array(MATRIX), MATRIX.raw)
     assert not np.shares_memory(MATRIX.__array__(copy=True), MATRIX.raw)
     assert np.shares_memory(MATRIX.__array__(copy=False), MATRIX.raw)
-    for refused in (
-        lambda: LISTED.__array__(copy=False),
+    for rejection in (
+        lambda: LIST_TENSOR.__array__(copy=False),
         lambda: SPARSE.__array__(copy=False),
         lambda: MATRIX.__array__(np.float64, copy=False),
     ):
         with pytest.raises(ValueError, match="requires a copy"):
-            refused()
+            rejection()
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_with_provenance_sets_both_lists() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model_input", "loss_fn_inputs", "words"),
+    ("model_input", "loss_fn_inputs", "pattern"),
     [
         ([make_prompt_span(2)], [make_sampled_span(3)], "model_input: the spans must cover 3 tokens, got 2"),
         (
@@ -48,9 +48,9 @@ def test_with_provenance_sets_both_lists() -> None:
         ([], [make_sampled_span(3)], "model_input: the spans must cover .* tokens, got 0"),
     ],
 )
-def test_spans_must_cover_all_tokens(model_input: Any, loss_fn_inputs: Any, words: str) -> None:
+def test_spans_must_cover_all_tokens(model_input: Any, loss_fn_inputs: Any, pattern: str) -> None:
     """A miscount is named at once."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=pattern):
         make_datum(target_tokens=[2, 3, 4]).with_provenance(model_input, loss_fn_inputs)
 
 
@@ -69,7 +69,7 @@ def test_one_list_without_the_other_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "pattern"),
     [
         ({"sequence_id": "", "length": 1}, "sequence_id"),
         ({"sequence_id": "s", "length": -1}, "length: must be at least 0, got -1"),
@@ -77,9 +77,9 @@ def test_one_list_without_the_other_is_rejected() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [m.PromptProvenanceSpan, m.SampledProvenanceSpan])
-def test_invalid_spans_are_rejected(kind: Any, fields: Any, words: str) -> None:
+def test_invalid_spans_are_rejected(kind: Any, fields: Any, pattern: str) -> None:
     """A run belongs to a sample, and neither its place nor its length is negative."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=pattern):
         kind(**fields)
 
 

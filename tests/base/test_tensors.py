@@ -175,7 +175,7 @@ def test_lists_under_unknown_keys_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "kind", "words"),
+    ("key", "value", "kind", "pattern"),
     [
         ("weights", [1.0, None], TypeError, r"weights\[1\]: expected a number, got None \(NoneType\)"),
         ("weights", [[1.0], [None]], TypeError, r"weights\[1, 0\]: expected a number, got None"),
@@ -201,10 +201,10 @@ def test_lists_under_unknown_keys_are_rejected() -> None:
     ],
 )
 def test_invalid_lists_raise_errors_with_key_and_position(
-    key: str, value: Any, kind: type[Exception], words: str
+    key: str, value: Any, kind: type[Exception], pattern: str
 ) -> None:
     """Nulls, text, floats for ints, raggedness and overflow each name the key, the position and the value."""
-    with pytest.raises(kind, match=words):
+    with pytest.raises(kind, match=pattern):
         wire_array(key, value)
 
 
@@ -267,7 +267,7 @@ def test_token_arrays_are_not_copied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "kind", "words"),
+    ("tokens", "kind", "pattern"),
     [
         ([1, 2.0], TypeError, r"\[1\]: expected an int, got 2.0 \(float\)"),
         ([True], TypeError, r"\[0\]: expected an int, got True \(bool\)"),
@@ -284,9 +284,9 @@ def test_token_arrays_are_not_copied() -> None:
         (np.array([2**63], np.uint64), OverflowError, rf"\[0\]: {2**63} does not fit into int64"),
     ],
 )
-def test_invalid_tokens_raise_errors_with_position(tokens: Any, kind: type[Exception], words: str) -> None:
+def test_invalid_tokens_raise_errors_with_position(tokens: Any, kind: type[Exception], pattern: str) -> None:
     """An invalid token id raises an error with its position and value."""
-    with pytest.raises(kind, match=r"EncodedTextChunk.tokens.*" + words):
+    with pytest.raises(kind, match=r"EncodedTextChunk.tokens.*" + pattern):
         ModelInput.from_ints(tokens)
 
 

@@ -83,16 +83,16 @@ def test_tensors_are_accepted_as_tokens_and_loss_inputs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tensor", "words"),
+    ("tensor", "pattern"),
     [
         (lambda: torch.ones(2, dtype=torch.complex64), "weights: dtype complex64 has no wire form"),
         (lambda: torch.ones(2, dtype=torch.float8_e4m3fn), "weights: torch.float8_e4m3fn on cpu cannot be read"),
         (lambda: torch.ones(2, device="meta"), "weights: torch.float32 on meta cannot be read"),
     ],
 )
-def test_torch_dtypes_without_a_wire_form_are_rejected(tensor: Any, words: str) -> None:
+def test_torch_dtypes_without_a_wire_form_are_rejected(tensor: Any, pattern: str) -> None:
     """Complex, 8-bit floats and tensors without memory raise an error that names key, dtype and device."""
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match=pattern):
         wire_array("weights", tensor())
 
 

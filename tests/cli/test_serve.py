@@ -78,8 +78,8 @@ def test_server_trains_samples_and_stops_on_sigterm(start: ServerStarter, batch:
     _run_operation(client, "optim_step", {"model_id": model_id, "adam_params": {}, "seq_id": 2})
     _run_operation(client, "save_weights", {"model_id": model_id, "path": "a", "seq_id": 3})
     path = _run_operation(client, "save_weights_for_sampler", {"model_id": model_id, "path": "b", "seq_id": 4})["path"]
-    listed = client.get("checkpoints", params={"limit": 10}).json()
-    assert [checkpoint["checkpoint_id"] for checkpoint in listed["checkpoints"]] == ["sampler_weights/b", "weights/a"]
+    listing = client.get("checkpoints", params={"limit": 10}).json()
+    assert [checkpoint["checkpoint_id"] for checkpoint in listing["checkpoints"]] == ["sampler_weights/b", "weights/a"]
     archive = client.get(f"training_runs/{model_id}/checkpoints/weights/a/archive")
     assert archive.status_code == 302
     assert client.get(archive.headers["location"]).content.startswith(b"PK")

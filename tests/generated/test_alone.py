@@ -117,21 +117,21 @@ def test_slashes_reach_the_server_unescaped(server: FixedServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "words"),
+    ("call", "kind", "pattern"),
     [
         (runs.get_training_run("run-1"), NotFoundError, "no run-1 here"),
         (service.healthz(), InternalServerError, "out of order"),
     ],
 )
 def test_errors_contain_request_and_response(
-    call: Any, kind: type[APIStatusError], words: str, server: FixedServer
+    call: Any, kind: type[APIStatusError], pattern: str, server: FixedServer
 ) -> None:
     """An error has the class of its status, shows method, address and the server's words, and no key."""
-    with httpx.Client(base_url=server.url, headers=KEY) as http, pytest.raises(kind, match=words) as caught:
+    with httpx.Client(base_url=server.url, headers=KEY) as http, pytest.raises(kind, match=pattern) as caught:
         call.send(http)
     error = caught.value
     assert server.url in str(error) and f"HTTP {error.status_code}" in str(error)
-    assert error.body == {"detail": words}
+    assert error.body == {"detail": pattern}
     assert "tml-secret" not in str(error) + repr(error) + repr(vars(error))
 
 

@@ -194,14 +194,14 @@ BODIES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("content", "excerpt"), BODIES.values(), ids=BODIES)
-@pytest.mark.parametrize("place", ["submission", "poll"])
+@pytest.mark.parametrize("stage", ["submission", "poll"])
 def test_error_shows_body_of_any_shape_without_the_key(
-    server: ScriptedServer, client: tw.ServiceClient, place: str, content: bytes, excerpt: str
+    server: ScriptedServer, client: tw.ServiceClient, stage: str, content: bytes, excerpt: str
 ) -> None:
     """The error shows the response's text, shortened, and never the key that the server repeats."""
     training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     response = ScriptedResponse(content, status=422, headers={"x-request-id": "r-7"})
-    if place == "poll":
+    if stage == "poll":
         server.on_poll("OptimStep", lambda _: response)
     else:
         server.rules["optim_step"] = lambda _: response

@@ -62,16 +62,16 @@ def test_escaped_id_is_decoded(router: Router) -> None:
 
 def test_unknown_path_is_404(router: Router) -> None:
     """Paths that the contract lacks do not exist."""
-    with pytest.raises(HttpError, match="/api/v1/nothing") as refused:
+    with pytest.raises(HttpError, match="/api/v1/nothing") as rejection:
         router.find("GET", "/api/v1/nothing")
-    assert refused.value.status == 404
+    assert rejection.value.status == 404
 
 
 def test_wrong_method_is_405_with_allow(router: Router) -> None:
     """The response names the valid method."""
-    with pytest.raises(HttpError) as refused:
+    with pytest.raises(HttpError) as rejection:
         router.find("PATCH", "/api/v1/training_runs/r/checkpoints/weights/a/publish")
-    assert (refused.value.status, refused.value.headers["allow"]) == (405, "DELETE, POST")
+    assert (rejection.value.status, rejection.value.headers["allow"]) == (405, "DELETE, POST")
 
 
 def test_operation_of_another_version_is_404() -> None:

@@ -27,7 +27,7 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-WORDS = st.sampled_from(["tinkerwire/byte-nano", "a", "", "0001", "../x", "tinker://a/weights/b"])
+PATH_TEXTS = st.sampled_from(["tinkerwire/byte-nano", "a", "", "0001", "../x", "tinker://a/weights/b"])
 
 
 EXISTING_IDS: dict[str, Any] = {}
@@ -38,7 +38,7 @@ def _draw_valid(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any
     """Generate values that fit a schema: mostly small, with real ids for known names."""
     schema = resolve_reference(DOCUMENT, schema)
     if name in EXISTING_IDS:
-        return st.just(EXISTING_IDS[name]) if name != "path" else WORDS | st.just(EXISTING_IDS[name])
+        return st.just(EXISTING_IDS[name]) if name != "path" else PATH_TEXTS | st.just(EXISTING_IDS[name])
     if "const" in schema:
         return st.just(schema["const"])
     if "enum" in schema:
@@ -64,7 +64,7 @@ def _draw_type(kind: str | None, schema: dict[str, Any]) -> st.SearchStrategy[An
         return st.dictionaries(keys, value, max_size=3)
     return {
         "array": st.lists(_draw_valid(schema.get("items", {})), max_size=3) if kind == "array" else st.nothing(),
-        "string": WORDS | st.text(max_size=8),
+        "string": PATH_TEXTS | st.text(max_size=8),
         "integer": st.integers(-3, 300) | st.integers(-(2**63), 2**63 - 1),
         "number": st.floats(-2, 2) | st.integers(-3, 300) | st.floats(allow_nan=False, allow_infinity=False),
         "boolean": st.booleans(),
@@ -157,7 +157,7 @@ def test_arbitrary_path_or_query_causes_no_server_error(
     """The test sends arbitrary ids and query parameters to every path without a body."""
     row = OPERATIONS[data.draw(st.sampled_from(sorted(SERVED.keys() - set(FUZZED))))]
     text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
-    path_ids = st.just(EXISTING_IDS["model_id"]) | WORDS | text
+    path_ids = st.just(EXISTING_IDS["model_id"]) | PATH_TEXTS | text
     names = ("session_id", "sampler_id", "training_run_id", "checkpoint_id", "model_id")
     ids = {name: data.draw(path_ids) for name in names}
     query = data.draw(st.lists(st.tuples(st.sampled_from(["limit", "offset", "access_scope", "x"]), text), max_size=3))

@@ -138,7 +138,7 @@ def test_validation_returns_equal_models() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cls", "value", "words"),
+    ("cls", "value", "pattern"),
     [
         (AdamParams, {"beta1": "x"}, "AdamParams.beta1|beta1"),
         (AdamParams, {"bata1": 0.5}, "bata1"),
@@ -146,11 +146,11 @@ def test_validation_returns_equal_models() -> None:
         (ModelInput, {"chunks": [{"tokens": ["a"]}]}, "chunks"),
     ],
 )
-def test_invalid_values_raise_value_error(cls: Any, value: Any, words: str) -> None:
+def test_invalid_values_raise_value_error(cls: Any, value: Any, pattern: str) -> None:
     """The error names the place; pydantic's own error is a ValueError, too."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=pattern):
         cls.model_validate(value)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=pattern):
         cls.model_validate_json(json.dumps(value))
 
 

@@ -228,7 +228,7 @@ def test_invalid_version_raises_value_error(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wire", "kind", "words"),
+    ("wire", "kind", "pattern"),
     [
         ({}, m.CreateSessionResponse, "required field missing @ CreateSessionResponse.session_id"),
         ({"session_id": 5}, m.CreateSessionResponse, "expected string, got int @ CreateSessionResponse.session_id"),
@@ -253,9 +253,9 @@ def test_invalid_version_raises_value_error(version: str) -> None:
         ({"data": "%", "format": "png"}, m.ImageChunk, "ImageChunk.data"),
     ],
 )
-def test_invalid_values_raise_errors_with_their_place(wire: Any, kind: Any, words: str) -> None:
+def test_invalid_values_raise_errors_with_their_place(wire: Any, kind: Any, pattern: str) -> None:
     """An invalid value raises ValueError with the expected type, the value and its place."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=pattern):
         ANY.structure(wire, kind)
 
 
@@ -281,7 +281,7 @@ def test_invalid_json_raises_value_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metadata", "words"),
+    ("metadata", "pattern"),
     [
         ({"a": {1, 2}}, r"CreateModelRequest.user_metadata.a: {1, 2} cannot be written as JSON: Type is not JSON"),
         ({"a": [1, object]}, r"CreateModelRequest.user_metadata.a\[1\]: .* cannot be written as JSON"),
@@ -293,10 +293,10 @@ def test_invalid_json_raises_value_error() -> None:
         ({"a": "\ud800"}, r"user_metadata.a: .* cannot be written as JSON: str is not valid UTF-8"),
     ],
 )
-def test_values_without_json_form_raise_type_error(metadata: Any, words: str) -> None:
+def test_values_without_json_form_raise_type_error(metadata: Any, pattern: str) -> None:
     """Free-form values that JSON has not are refused with their place, value and reason."""
     request = m.CreateModelRequest(session_id="s", model_seq_id=0, base_model="b", user_metadata=metadata)
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match=pattern):
         ANY.encode(request)
 
 

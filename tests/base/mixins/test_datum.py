@@ -44,7 +44,7 @@ def test_datum_does_not_change_the_callers_dict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "kind", "words"),
+    ("inputs", "kind", "pattern"),
     [
         ([1], TypeError, "Datum.loss_fn_inputs: expected a dict of name to tensor, got list"),
         ({5: [1.0]}, TypeError, "loss_fn_inputs key: expected a str, got 5"),
@@ -83,9 +83,11 @@ def test_datum_does_not_change_the_callers_dict() -> None:
         ({"target_tokens": TensorData(data=[2**63], dtype="int64")}, OverflowError, r"target_tokens\[0\]: .* 64 bits"),
     ],
 )
-def test_invalid_loss_inputs_raise_errors_with_key_and_position(inputs: Any, kind: type[Exception], words: str) -> None:
+def test_invalid_loss_inputs_raise_errors_with_key_and_position(
+    inputs: Any, kind: type[Exception], pattern: str
+) -> None:
     """A value that cannot be sent raises an error with its key when the datum is made."""
-    with pytest.raises(kind, match=words):
+    with pytest.raises(kind, match=pattern):
         Datum(model_input=TEXT, loss_fn_inputs=inputs)
 
 

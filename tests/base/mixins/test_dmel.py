@@ -28,7 +28,7 @@ def test_length_is_the_first_dimension(head: list[int], length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("container", "words"),
+    ("container", "pattern"),
     [
         (b"", "the 0 bytes end within the header"),
         (bytes([254]), "the 1 bytes end within the header"),
@@ -38,9 +38,9 @@ def test_length_is_the_first_dimension(head: list[int], length: int) -> None:
         (bytes([0, 1, *[0x80] * 12]), "takes more than 64 bits"),
     ],
 )
-def test_invalid_container_raises_value_error(container: bytes, words: str) -> None:
+def test_invalid_container_raises_value_error(container: bytes, pattern: str) -> None:
     """The error describes the invalid bytes."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=pattern):
         _ = DmelChunk(dmel=container).length
 
 

@@ -55,7 +55,7 @@ def test_constructors_accept_official_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "keywords", "words"),
+    ("args", "keywords", "pattern"),
     [
         ((), {"tokens": [], "tokenz": []}, "tokenz"),
         (("stop",), {"stop_reason": "stop"}, "SampledSequence: got two values for stop_reason"),
@@ -63,9 +63,9 @@ def test_constructors_accept_official_arguments() -> None:
         ((), {}, "stop_reason"),
     ],
 )
-def test_invalid_arguments_raise_type_error(args: tuple[Any, ...], keywords: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_raise_type_error(args: tuple[Any, ...], keywords: dict[str, Any], pattern: str) -> None:
     """A TypeError names them."""
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match=pattern):
         SampledSequence(*args, **keywords)
 
 

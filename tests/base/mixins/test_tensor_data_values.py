@@ -63,7 +63,7 @@ def test_shape_must_match_the_data(shape: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "dtype", "words"),
+    ("values", "dtype", "pattern"),
     [
         (np.ones((2, 2), np.float32), "float32", "expected a 1-D array for float32, got 2-D float32; from_numpy"),
         (np.ones(2), "int64", "expected a 1-D array for int64, got 1-D float64"),
@@ -72,9 +72,9 @@ def test_shape_must_match_the_data(shape: list[int]) -> None:
         (None, "float32", "got NoneType"),
     ],
 )
-def test_data_must_be_flat_numbers(values: Any, dtype: Any, words: str) -> None:
+def test_data_must_be_flat_numbers(values: Any, dtype: Any, pattern: str) -> None:
     """Arrays of more dimensions or other dtypes raise TypeError."""
-    with pytest.raises(TypeError, match=f"TensorData.data: .*{words}"):
+    with pytest.raises(TypeError, match=f"TensorData.data: .*{pattern}"):
         TensorData(data=values, dtype=dtype)
 
 

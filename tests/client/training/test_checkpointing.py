@@ -90,8 +90,8 @@ def test_repeated_name_keeps_the_first_save_on_the_embedded_server() -> None:
         samplers = [training.save_weights_and_get_sampling_client(name="same").result(TEST_TIMEOUT_S) for _ in range(3)]
         for sampling in samplers:
             assert sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences
-        listed = client.create_rest_client().list_checkpoints(training.model_id).result(TEST_TIMEOUT_S).checkpoints
-        assert [checkpoint.checkpoint_id for checkpoint in listed] == ["sampler_weights/same"]
+        listing = client.create_rest_client().list_checkpoints(training.model_id).result(TEST_TIMEOUT_S).checkpoints
+        assert [checkpoint.checkpoint_id for checkpoint in listing] == ["sampler_weights/same"]
         second_save = training.save_weights_for_sampler("same")
         with pytest.raises(tw.TinkerError, match="already exists"):
             second_save.result(TEST_TIMEOUT_S)

@@ -29,7 +29,7 @@ class CheckpointStore:
         """Replies to lose from now on."""
         for name in SAVES:
             server.rules[name] = self.save
-        server.rules["training_runs/m1/checkpoints"] = self.listed
+        server.rules["training_runs/m1/checkpoints"] = self.list_checkpoints
 
     def save(self, request: RecordedRequest) -> ScriptedResponse:
         checkpoint = f"{SEGMENTS[request.name]}/{request.body['path']}"
@@ -39,7 +39,7 @@ class CheckpointStore:
         self.lost_responses -= 1
         return ScriptedResponse(drop=True) if self.lost_responses >= 0 else self.server.healthy_response(request)
 
-    def listed(self, _: RecordedRequest) -> ScriptedResponse:
+    def list_checkpoints(self, _: RecordedRequest) -> ScriptedResponse:
         checkpoints = [
             {
                 "checkpoint_id": name,
@@ -111,13 +111,13 @@ def test_conflict_in_the_result_of_a_retry_is_success(
     assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 
-@pytest.mark.parametrize("listed", [ScriptedResponse({"checkpoints": []}), ScriptedResponse(status=404)])
+@pytest.mark.parametrize("listing", [ScriptedResponse({"checkpoints": []}), ScriptedResponse(status=404)])
 def test_unexplained_conflict_raises(
-    server: ScriptedServer, training: tw.TrainingClient, listed: ScriptedResponse
+    server: ScriptedServer, training: tw.TrainingClient, listing: ScriptedResponse
 ) -> None:
     """If the server does not have or cannot list the checkpoint, the conflict is raised."""
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), NAME_CONFLICT)
-    server.rules["training_runs/m1/checkpoints"] = lambda _: listed
+    server.rules["training_runs/m1/checkpoints"] = lambda _: listing
     with pytest.raises(tw.ConflictError, match="already exists"):
         training.save_state("a").result(TEST_TIMEOUT_S)
     assert training.optim_step(tw.AdamParams(learning_rate=1e-3)).result(TEST_TIMEOUT_S)
@@ -130,11 +130,11 @@ def test_checkpoint_that_is_being_written_is_awaited(
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), NAME_CONFLICT)
     empty_listing = ScriptedResponse({"checkpoints": []})
 
-    def listed(request: RecordedRequest) -> ScriptedResponse:
+    def list_written(request: RecordedRequest) -> ScriptedResponse:
         store.names.add("weights/a")
-        return store.listed(request)
+        return store.list_checkpoints(request)
 
-    server.rules["training_runs/m1/checkpoints"] = in_order(empty_listing, empty_listing, listed)
+    server.rules["training_runs/m1/checkpoints"] = in_order(empty_listing, empty_listing, list_written)
     assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 

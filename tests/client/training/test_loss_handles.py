@@ -105,9 +105,9 @@ def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, loss_cli
 
 def test_identical_loss_in_session_is_rejected(server: ScriptedServer, loss_client: tw.ServiceClient) -> None:
     """A second identical loss raises; a failed upload can be repeated."""
-    refusal = ScriptedResponse({"detail": "no"}, status=422)
+    rejection = ScriptedResponse({"detail": "no"}, status=422)
     server.rules["create_custom_loss"] = lambda request: (
-        refusal if request.body["custom_loss_seq_id"] == 0 else server.healthy_response(request)
+        rejection if request.body["custom_loss_seq_id"] == 0 else server.healthy_response(request)
     )
     with pytest.raises(tw.UnprocessableEntityError):
         loss_client.create_custom_loss(own_loss, {}).result(TEST_TIMEOUT_S)

@@ -92,8 +92,8 @@ def test_rejected_creation_by_load_falls_back_to_create_model(
 
 def test_load_that_may_have_created_model_is_not_resent(server: ScriptedServer) -> None:
     """A rejection after a lost response, or after a future, proves nothing about the first attempt."""
-    refusal = ScriptedResponse({"detail": "it exists"}, 400)
-    server.rules["load_weights"] = in_order(ScriptedResponse(drop=True), refusal)
+    rejection = ScriptedResponse({"detail": "it exists"}, 400)
+    server.rules["load_weights"] = in_order(ScriptedResponse(drop=True), rejection)
     with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
         with pytest.raises(tw.BadRequestError, match="it exists"):
             client.create_training_client_from_state(PATH).result(TEST_TIMEOUT_S)

@@ -127,8 +127,8 @@ def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: t
 @pytest.mark.parametrize("status", [302, 307, 400, 401, 403, 404, 422])
 def test_rejected_operation_leaves_no_gap(server: ScriptedServer, training: tw.TrainingClient, status: int) -> None:
     """A 3xx or 4xx fails its future with the server's text; the next operation reuses the seq_id."""
-    refusal = ScriptedResponse({"detail": "bad adam"}, status=status)
-    server.rules["optim_step"] = in_order(server.healthy_response, refusal, server.healthy_response)
+    rejection = ScriptedResponse({"detail": "bad adam"}, status=status)
+    server.rules["optim_step"] = in_order(server.healthy_response, rejection, server.healthy_response)
     futures = [training.optim_step(ADAM) for _ in range(3)]
     futures[0].result(TEST_TIMEOUT_S)
     with pytest.raises(tw.APIStatusError, match="bad adam"):

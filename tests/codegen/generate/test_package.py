@@ -67,7 +67,7 @@ def test_check_fails_without_a_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "words"),
+    ("file", "old", "new", "pattern"),
     [
         ("training.yaml", "schemas/ModelID", "schemas/ModelIDX", "#/components/schemas/ModelIDX does not exist"),
         (
@@ -151,7 +151,7 @@ def test_check_fails_without_a_package(tmp_path: Path) -> None:
     ],
 )
 def test_broken_contract_leaves_the_old_package(
-    file: str, old: str, new: str, words: str, schema: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: str, old: str, new: str, pattern: str, schema: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A contract with errors: exit 2, the place and the value, and the old package stays."""
     replace(schema / file, old, new)
@@ -160,7 +160,7 @@ def test_broken_contract_leaves_the_old_package(
     old_file.write_text("# old")
     assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 2
     output = capsys.readouterr().err
-    assert words in output
+    assert pattern in output
     assert str(schema) in output
     assert read_package_files(tmp_path / PACKAGE) == {"constants.py": b"# old"}
 

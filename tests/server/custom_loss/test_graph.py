@@ -42,10 +42,10 @@ def replace_value(path: str, value: Any) -> dict[str, Any]:
     """Replace the value at a path of the basic request."""
     changed_body = copy.deepcopy(SUM_BODY)
     *parents, key = (int(part) if part.isdecimal() else part for part in path.split("."))
-    place: Any = changed_body
+    parent: Any = changed_body
     for part in parents:
-        place = place[part]
-    place[key] = value
+        parent = parent[part]
+    parent[key] = value
     return changed_body
 
 

@@ -127,9 +127,9 @@ def test_newest_expired_sessions_stay_listed(
     for _ in range(20):
         ids.append(call.create_session())
         clock.now += 61
-    listed = call("GET", "sessions").body["sessions"]
-    assert 2 <= len(listed) < 20
-    assert listed == ids[: -len(listed) - 1 : -1]
+    listing = call("GET", "sessions").body["sessions"]
+    assert 2 <= len(listing) < 20
+    assert listing == ids[: -len(listing) - 1 : -1]
     statuses = [call.post("session_heartbeat", {"session_id": session_id}).status for session_id in (ids[-1], ids[0])]
     assert statuses == [410, 404]
 
@@ -162,8 +162,8 @@ def test_resend_of_a_dropped_result_is_410(serve: ServerFactory, is_fetched: boo
             call.result(request_id)
     for key in ("first", "other", None):
         assert call.submit("optim_step", _step(model_id, 1), key=key) == first
-    refused = call.post("retrieve_future", {"request_id": first})
-    assert (refused.status, "no longer kept" in refused.body["detail"]) == (410, True)
+    rejection = call.post("retrieve_future", {"request_id": first})
+    assert (rejection.status, "no longer kept" in rejection.body["detail"]) == (410, True)
     assert call.run("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 4
 
 

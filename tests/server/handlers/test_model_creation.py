@@ -68,8 +68,8 @@ def test_invalid_creation_is_rejected_with_the_field(call: Caller, model_id: str
         ({"path": path, "optimizer": False}, "model_id"),
     ]
     for body, field in invalid_requests:
-        refused = call.post("load_weights", body)
-        assert (refused.status, refused.body["detail"][0]["loc"]) == (422, ["body", field])
+        rejection = call.post("load_weights", body)
+        assert (rejection.status, rejection.body["detail"][0]["loc"]) == (422, ["body", field])
     assert call.post("load_weights", {**valid_request, "path": path + "x"}).status == 404
     assert call("GET", "training_runs").body["cursor"]["total_count"] == 1
 
@@ -78,11 +78,11 @@ def test_other_optimizers_than_adamw_are_rejected(call: Caller, model_id: str) -
     """The error names the optimizer, at creation and at a step."""
     body = {"session_id": model_id.partition(":")[0], "model_seq_id": 9, "base_model": NANO}
     for config in ({"type": "dimuon", "version": 1}, {"type": "sgd", "momentum": 1}):
-        refused = call.post("create_model", {**body, "optimizer_config": config})
-        assert (refused.status, config["type"] in refused.body["detail"][0]["msg"]) == (422, True)
+        rejection = call.post("create_model", {**body, "optimizer_config": config})
+        assert (rejection.status, config["type"] in rejection.body["detail"][0]["msg"]) == (422, True)
     step = {"model_id": model_id, "optimizer_params": {"type": "dimuon", "learning_rate": 0.1}}
-    refused = call.post("optim_step", step)
-    assert (refused.status, "dimuon" in refused.body["detail"][0]["msg"]) == (422, True)
+    rejection = call.post("optim_step", step)
+    assert (rejection.status, "dimuon" in rejection.body["detail"][0]["msg"]) == (422, True)
 
 
 def test_checkpoint_is_replaced_on_request_only(call: Caller, model_id: str) -> None:

@@ -34,7 +34,7 @@ def test_prompt_logprobs_are_returned_on_request(call: Caller, sampler_id: str) 
     assert [prompt_logprob is None for prompt_logprob in result["prompt_logprobs"]] == [True, False, False]
     top = result["topk_prompt_logprobs"]
     assert top[0] is None
-    assert all(len(place) == 2 and len(place[0]) == 2 for place in top[1:])
+    assert all(len(pair) == 2 and len(pair[0]) == 2 for pair in top[1:])
 
 
 def test_equal_seeds_give_equal_samples(call: Caller, sampler_id: str) -> None:

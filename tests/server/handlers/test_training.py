@@ -48,8 +48,8 @@ def test_equal_model_seq_id_is_the_same_model(call: Caller) -> None:
     """A resend of create_model creates no second model; another request with the number is a conflict."""
     body = {"session_id": call.create_session(), "model_seq_id": 0, "base_model": NANO}
     assert call.submit("create_model", body) == call.submit("create_model", body)
-    refused = call.post("create_model", {**body, "lora_config": {"rank": 2}})
-    assert (refused.status, refused.headers["x-should-retry"]) == (409, "false")
+    rejection = call.post("create_model", {**body, "lora_config": {"rank": 2}})
+    assert (rejection.status, rejection.headers["x-should-retry"]) == (409, "false")
     assert call("GET", "training_runs").body["cursor"]["total_count"] == 1
 
 
@@ -133,8 +133,8 @@ def test_unload_finishes_the_queue_and_removes_the_model(call: Caller, batch: Ba
     queued = call.submit("forward", {"model_id": model_id, "forward_input": batch()})
     assert call.run("unload_model", {"model_id": model_id})["model_id"] == model_id
     assert "metrics" in call.result(queued)
-    refused = call.post("forward", {"model_id": model_id, "forward_input": batch()})
-    assert (refused.status, "unloaded" in refused.body["detail"]) == (404, True)
+    rejection = call.post("forward", {"model_id": model_id, "forward_input": batch()})
+    assert (rejection.status, "unloaded" in rejection.body["detail"]) == (404, True)
     assert call("GET", f"training_runs/{model_id}").status == 200
 
 

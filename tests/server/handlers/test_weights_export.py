@@ -53,8 +53,8 @@ def test_older_versions_do_not_list_external_weights(call: Caller, serve: Server
     call.run("save_weights", {"model_id": model_id, "path": "a"})
     call.server.close()
     older = serve(wire_version="0.16.1", folder=tmp_path / "data")
-    listed = older("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
-    assert [checkpoint["checkpoint_id"] for checkpoint in listed] == ["weights/a"]
+    listing = older("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
+    assert [checkpoint["checkpoint_id"] for checkpoint in listing] == ["weights/a"]
 
 
 def test_copy_is_a_separate_run(call: Caller) -> None:
@@ -140,5 +140,5 @@ def test_unsupported_operation_is_501_without_retry(serve: ServerFactory, name: 
 def test_invalid_sampling_field_is_rejected(call: Caller, changes: Any, field: str) -> None:
     """The error comes before any draw and names the field."""
     body = {"base_model": "tinkerwire/byte-nano", "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {}}
-    refused = call.post("asample", {**body, **changes})
-    assert (refused.status, refused.body["detail"][0]["loc"]) == (422, ["body", field])
+    rejection = call.post("asample", {**body, **changes})
+    assert (rejection.status, rejection.body["detail"][0]["loc"]) == (422, ["body", field])

@@ -42,9 +42,9 @@ def test_broken_body_is_400(encoding: str) -> None:
     """The body has other bytes, no bytes, or a truncated stream."""
     compressed = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
     for sent in (b"nonsense", b"", compressed[:-3]):
-        with pytest.raises(HttpError) as refused:
+        with pytest.raises(HttpError) as rejection:
             decompress(sent, encoding)
-        assert refused.value.status == 400
+        assert rejection.value.status == 400
 
 
 @pytest.mark.parametrize("encoding", ["zstd", "gzip"])
@@ -52,6 +52,6 @@ def test_too_large_decompressed_body_is_413(encoding: str, monkeypatch: pytest.M
     """The error comes before the whole body is in memory."""
     monkeypatch.setattr(content_encoding, "MAX_BODY_BYTES", 1000)
     compressed = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
-    with pytest.raises(HttpError) as refused:
+    with pytest.raises(HttpError) as rejection:
         decompress(compressed, encoding)
-    assert refused.value.status == 413
+    assert rejection.value.status == 413

@@ -59,9 +59,9 @@ def test_field_newer_than_the_version_is_422(
     serve: ServerFactory, path: str, body: Any, before: str, since: str
 ) -> None:
     """The version before lacks the field; the version with the field passes it to the handler."""
-    refused = serve(wire_version=before).post(path, body)
-    assert refused.status == 422, refused
-    assert refused.body["detail"][0]["loc"][0] == "body"
+    rejection = serve(wire_version=before).post(path, body)
+    assert rejection.status == 422, rejection
+    assert rejection.body["detail"][0]["loc"][0] == "body"
     assert serve(wire_version=since).post(path, body).status in (200, 404)
 
 
@@ -161,9 +161,9 @@ def test_protobuf_body_is_validated_against_the_version(
     training_input = Converter().structure({**batch(), **request_fields}, m.ForwardBackwardInput)
     content = encode_request(m.ForwardBackwardRequest(forward_backward_input=training_input, model_id="m"))
     call = serve(wire_version=version)
-    refused = call.post("forward_backward", content, headers={"content-type": PROTOBUF})
-    assert refused.status == 422
-    assert reason in refused.body["detail"][0]["msg"]
+    rejection = call.post("forward_backward", content, headers={"content-type": PROTOBUF})
+    assert rejection.status == 422
+    assert reason in rejection.body["detail"][0]["msg"]
     broken = call.post("forward_backward", b"\xff\xff", headers={"content-type": PROTOBUF})
     assert broken.status == 422
 

@@ -46,8 +46,8 @@ def test_other_request_with_a_used_key_is_a_conflict(call: Caller) -> None:
     """The server rejects the request instead of returning a wrong response."""
     model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1), key="k")
-    refused = call.post("optim_step", _step(model_id, 2), key="k")
-    assert (refused.status, refused.headers["x-should-retry"]) == (409, "false")
+    rejection = call.post("optim_step", _step(model_id, 2), key="k")
+    assert (rejection.status, rejection.headers["x-should-retry"]) == (409, "false")
 
 
 def test_rejected_request_can_be_corrected_with_its_key(call: Caller) -> None:
@@ -64,8 +64,8 @@ def test_used_seq_id_with_another_body_is_a_conflict(serve: ServerFactory) -> No
     call.submit("optim_step", _step(model_id, 1))
     call.submit("optim_step", _step(model_id, 5))
     for seq_id in (5, 3, 0, -1):
-        refused = call.post("optim_step", _step(model_id, seq_id, rate=0.5))
-        assert (refused.status, refused.headers["x-should-retry"]) == (409, "false")
+        rejection = call.post("optim_step", _step(model_id, seq_id, rate=0.5))
+        assert (rejection.status, rejection.headers["x-should-retry"]) == (409, "false")
     assert "expected 6" in call.post("optim_step", _step(model_id, 3)).body["detail"]
 
 

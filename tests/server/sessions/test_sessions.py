@@ -32,8 +32,8 @@ def test_heartbeat_keeps_a_session_alive(serve: ServerFactory, clock: Clock) -> 
         assert call.post("session_heartbeat", {"session_id": session_id}).status == 200
     clock.now += 61
     assert call.post("session_heartbeat", {"session_id": session_id}).status == 410
-    refused = call.post("optim_step", {"model_id": model_id, "adam_params": {}})
-    assert (refused.status, "expired" in refused.body["detail"]) == (410, True)
+    rejection = call.post("optim_step", {"model_id": model_id, "adam_params": {}})
+    assert (rejection.status, "expired" in rejection.body["detail"]) == (410, True)
     assert call("GET", f"training_runs/{model_id}").status == 200
 
 

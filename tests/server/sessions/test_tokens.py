@@ -23,9 +23,9 @@ def test_token_is_valid_until_it_expires(serve: ServerFactory, clock: Clock) -> 
     assert call("GET", "sessions", headers={"x-api-key": token}).status == 200
     assert call("GET", "sessions", headers={"x-api-key": token + "x"}).status == 401
     clock.now += TOKEN_LIFETIME_S
-    refused = call("GET", "sessions", headers={"x-api-key": token})
-    assert refused.status == 401
-    assert 'error="invalid_token"' in refused.headers["www-authenticate"]
+    rejection = call("GET", "sessions", headers={"x-api-key": token})
+    assert rejection.status == 401
+    assert 'error="invalid_token"' in rejection.headers["www-authenticate"]
 
 
 def test_tokens_need_their_flag(serve: ServerFactory) -> None:

@@ -44,11 +44,11 @@ def test_restarted_server_lists_and_loads_checkpoints(serve: ServerFactory, tmp_
     first.train_step(model_id)
     path = first.run("save_weights", {"model_id": model_id, "path": "a", "ttl_seconds": 1000})["path"]
     sampler = first.run("save_weights_for_sampler", {"model_id": model_id, "path": "b"})["path"]
-    listed = first("GET", "checkpoints").body
+    listing = first("GET", "checkpoints").body
     loss = first.loss(model_id)
     first.server.close()
     second = serve(folder=tmp_path)
-    assert second("GET", "checkpoints").body == listed
+    assert second("GET", "checkpoints").body == listing
     run = second("GET", f"training_runs/{model_id}").body
     assert (run["lora_rank"], run["last_checkpoint"]["tinker_path"]) == (4, path)
     assert run["last_sampler_checkpoint"]["tinker_path"] == sampler
@@ -98,8 +98,8 @@ def test_usual_checkpoint_names_are_accepted(call: Caller, name: str) -> None:
     """Names that users write are returned unchanged."""
     model_id = call.create_model()
     assert call.run("save_weights", {"model_id": model_id, "path": name})["path"].endswith(f"/weights/{name}")
-    [listed] = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
-    assert listed["checkpoint_id"] == f"weights/{name}"
+    [checkpoint] = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
+    assert checkpoint["checkpoint_id"] == f"weights/{name}"
 
 
 def test_mismatching_checkpoint_is_not_loaded(call: Caller) -> None:
@@ -114,8 +114,8 @@ def test_mismatching_checkpoint_is_not_loaded(call: Caller) -> None:
         assert (failed["category"], setting in failed["error"]) == ("user", True)
     missing = call.run("load_weights", {"model_id": source, "path": path + "x", "optimizer": False})
     assert missing["category"] == "user"
-    refused = call.post("load_weights", {"model_id": source, "path": sampler, "optimizer": False})
-    assert refused.status == 422
+    rejection = call.post("load_weights", {"model_id": source, "path": sampler, "optimizer": False})
+    assert rejection.status == 422
 
 
 def test_truncated_checkpoint_fails_the_load_only(call: Caller, tmp_path: Path) -> None:
@@ -134,17 +134,17 @@ def test_publish_ttl_and_delete_change_the_listing(call: Caller) -> None:
     call.run("save_weights", {"model_id": model_id, "path": "a"})
     address = f"training_runs/{model_id}/checkpoints"
 
-    def listed() -> Any:
+    def list_checkpoints() -> Any:
         return call("GET", address).body["checkpoints"]
 
     assert call("POST", f"{address}/weights/a/publish").status == 204
-    assert listed()[0]["public"] is True
+    assert list_checkpoints()[0]["public"] is True
     assert call("DELETE", f"{address}/weights/a/publish").status == 204
-    assert listed()[0]["public"] is False
+    assert list_checkpoints()[0]["public"] is False
     assert call("PUT", f"{address}/weights/a/ttl", {"ttl_seconds": 60}).status == 204
-    assert listed()[0]["expires_at"] is not None
+    assert list_checkpoints()[0]["expires_at"] is not None
     assert call("PUT", f"{address}/weights/a/ttl", {"ttl_seconds": None}).status == 204
-    assert listed()[0].get("expires_at") is None
+    assert list_checkpoints()[0].get("expires_at") is None
     assert call("PUT", f"{address}/weights/a/ttl", {"ttl_seconds": 0}).status == 422
     assert call("DELETE", f"{address}/weights/a", key="k").status == 204
     assert call("DELETE", f"{address}/weights/a", key="k").status == 204, "a resend"
@@ -152,7 +152,7 @@ def test_publish_ttl_and_delete_change_the_listing(call: Caller) -> None:
     for checkpoint_id in ("weights/none", "nothing", "weights/../x"):
         assert call("DELETE", f"{address}/{checkpoint_id}").status == 404
     assert call("DELETE", "training_runs/none/checkpoints/weights/a").status == 404
-    assert listed() == []
+    assert list_checkpoints() == []
 
 
 def test_expired_checkpoint_is_removed(serve: ServerFactory, clock: Clock, tmp_path: Path) -> None:
@@ -273,8 +273,8 @@ def test_server_keeps_files_that_it_does_not_know(
     arrays_file = (truncated.parent / "whole.npz").read_bytes()
     (truncated.parent / "broken.json").write_text("{")
     (truncated.parent / "broken.npz").write_bytes(b"PK")
-    listed = serve(folder=tmp_path)("GET", "checkpoints").body["checkpoints"]
-    assert [checkpoint["checkpoint_id"] for checkpoint in listed] == ["weights/whole"]
+    listing = serve(folder=tmp_path)("GET", "checkpoints").body["checkpoints"]
+    assert [checkpoint["checkpoint_id"] for checkpoint in listing] == ["weights/whole"]
     assert all(path.exists() for path in unknown_files)
     assert (truncated.parent / "whole.npz").read_bytes() == arrays_file
     [line] = [text for text in caplog.messages if "alone.npz" in text]
@@ -308,10 +308,10 @@ def test_crash_during_a_replacement_leaves_the_old_or_the_new(serve: ServerFacto
     """
     child = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False, env=os.environ)
     assert child.returncode == 9
-    [listed] = serve(folder=tmp_path, wire_version=NEWEST)("GET", "checkpoints").body["checkpoints"]
+    [checkpoint] = serve(folder=tmp_path, wire_version=NEWEST)("GET", "checkpoints").body["checkpoints"]
     [record] = tmp_path.rglob("a.json")
     arrays = atomic_files.read_arrays(record.with_name(atomic_files.read_json(record)["file"]))
-    assert listed["user_metadata"] == {"is": "new" if dies == "unlink" else "old"}
+    assert checkpoint["user_metadata"] == {"is": "new" if dies == "unlink" else "old"}
     assert (sorted(arrays) == ["x"]) if dies == "unlink" else (sorted(arrays) == sorted(old))
 
 

@@ -49,10 +49,10 @@ time.sleep(600)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     command = [sys.executable, "-m", "tinkerwire", "serve", "--port", "0", "--folder", str(tmp_path)]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert refused.returncode != 0
-    assert f"another server uses {tmp_path}" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    rejection = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert rejection.returncode != 0
+    assert f"another server uses {tmp_path}" in rejection.stderr
+    assert "Traceback" not in rejection.stderr
     process.kill()
     process.communicate()
     EmbeddedServer(folder=tmp_path).close()

@@ -89,13 +89,13 @@ def test_damaged_record_does_not_affect_other_records(
     damaged = _damage(random.Random(seed), folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     call = serve(folder=folder)
-    listed = call("GET", "checkpoints").body["checkpoints"]
+    listing = call("GET", "checkpoints").body["checkpoints"]
     runs = call("GET", "training_runs").body["training_runs"]
     assert len(runs) == 2
     records = {path for path in saved.rglob("*.json") if path.name != "run.json"}
     intact = {path.relative_to(saved) for path in records} - {path.relative_to(folder) for path in damaged}
     # A changed value, such as a size, may still be valid.
-    assert len(intact) <= len(listed) <= len(records)
+    assert len(intact) <= len(listing) <= len(records)
     for run in runs:
         assert call("GET", f"training_runs/{run['training_run_id']}/checkpoints").status == 200
     call.server.close()

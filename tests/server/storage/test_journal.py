@@ -371,8 +371,8 @@ def test_closed_server_is_resumed(restart: Restart, serve: ServerFactory, tmp_pa
         return await poll
 
     assert asyncio.run(poll_and_close(is_resumed=True)).status == 408
-    refused = call.poll(request_id)
-    assert (refused.status, refused.headers.get("x-should-retry")) == (503, None)
+    rejection = call.poll(request_id)
+    assert (rejection.status, rejection.headers.get("x-should-retry")) == (503, None)
     call = serve(folder=folder)
     assert call.result(request_id)["metrics"]["optimizer_step:max"] == 1.0
     blocked.clear()
