@@ -93,20 +93,22 @@ def test_tinker_and_tinkerwire_have_the_same_classes() -> None:
 
 def test_missing_attribute_or_module_is_named() -> None:
     """The error names an attribute or a module that tinkerwire lacks, also after two calls of install()."""
-    out = run_python(
+    output = run_python(
         "-c", "import tinkerwire.dropin as d\nd.install()\nd.install()\nimport tinker\ntinker.nonsense", code=1
     )
-    assert "AttributeError: tinkerwire has no tinker.nonsense (looked for in tinkerwire)" in out
-    out = run_python("-c", "import tinkerwire.dropin as d\nd.install()\nimport tinker.types.no_such_type", code=1)
-    assert "ModuleNotFoundError: No module named 'tinker.types.no_such_type'" in out
+    assert "AttributeError: tinkerwire has no tinker.nonsense (looked for in tinkerwire)" in output
+    output = run_python("-c", "import tinkerwire.dropin as d\nd.install()\nimport tinker.types.no_such_type", code=1)
+    assert "ModuleNotFoundError: No module named 'tinker.types.no_such_type'" in output
 
 
 def test_install_raises_if_another_tinker_is_imported(tmp_path: Path) -> None:
     """Objects of the two packages are incompatible; a tinker that is only installed does not matter."""
     (tmp_path / "tinker.py").write_text("import sys\nWHO = 'official'\n")
     script = "import sys; sys.path.insert(0, {0!r})\n{1}\nimport tinkerwire.dropin as d\nd.install()\nimport tinker\n"
-    out = run_python("-c", script.format(str(tmp_path), "import tinker"), code=1)
-    assert "RuntimeError: tinker was imported already, from" in out and "python -m tinkerwire.dropin SCRIPT" in out
+    output = run_python("-c", script.format(str(tmp_path), "import tinker"), code=1)
+    assert (
+        "RuntimeError: tinker was imported already, from" in output and "python -m tinkerwire.dropin SCRIPT" in output
+    )
     assert run_python("-c", script.format(str(tmp_path), "") + "print(tinker.Datum.__module__)") == (
         "tinkerwire_generated.models.inputs\n"
     )
@@ -136,14 +138,14 @@ def test_module_of_a_package_that_imports_tinker_runs(tmp_path: Path) -> None:
     (inner / "__init__.py").write_text("from tinker import types\n")
     (inner / "program.py").write_text("import tinker\nprint(__name__, tinker.__version__)\n")
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
-    out = run_python("-m", "tinkerwire.dropin", "-m", "outer.inner.program", PYTHONPATH=path)
-    assert out == f"__main__ {API_VERSION}\n"
+    output = run_python("-m", "tinkerwire.dropin", "-m", "outer.inner.program", PYTHONPATH=path)
+    assert output == f"__main__ {API_VERSION}\n"
     for name in ("outer.nosuch", "outer.inner.nosuch", "nosuch.program"):
-        out = run_python("-m", "tinkerwire.dropin", "-m", name, code=2, PYTHONPATH=path)
-        assert out == f"{name}: module not found\n"
+        output = run_python("-m", "tinkerwire.dropin", "-m", name, code=2, PYTHONPATH=path)
+        assert output == f"{name}: module not found\n"
     (inner / "__init__.py").write_text("import lacking\n")
-    out = run_python("-m", "tinkerwire.dropin", "-m", "outer.inner.program", code=1, PYTHONPATH=path)
-    assert "No module named 'lacking'" in out
+    output = run_python("-m", "tinkerwire.dropin", "-m", "outer.inner.program", code=1, PYTHONPATH=path)
+    assert "No module named 'lacking'" in output
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not support PYTHONSAFEPATH")

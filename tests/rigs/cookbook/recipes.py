@@ -3,7 +3,7 @@
 python -m tests.rigs.cookbook.recipes
 python -m tests.rigs.cookbook.recipes recipes.sl_loop recipes.rl_basic    # only these, and no report
 
-Each client has a server process of its own with the same seed, so that both are to report the same numbers.
+Each client has its own server process with the same seed, so that both must report the same numbers.
 """
 
 from __future__ import annotations

@@ -64,11 +64,11 @@ class Trial:
 
     def schema(self) -> Any:
         """Return the JSON Schema of the official type."""
-        return self._oracle.ask({"schema": self.location})
+        return self._oracle.send({"schema": self.location})
 
     def judge(self, values: list[Any]) -> list[Json]:
         """Return the official type's results for JSON values: an error, or dumps."""
-        verdicts: list[Json] = self._oracle.ask({"judge": self.location, "values": values})
+        verdicts: list[Json] = self._oracle.send({"judge": self.location, "values": values})
         return verdicts
 
     def convert(self, value: Any) -> Any:
@@ -156,7 +156,7 @@ def find_difference(trial: Trial, instances: Instances, value: Any, dumps: list[
 def test_every_type_is_covered_or_listed(version: str, judges: dict[str, Oracle]) -> None:
     """Every class of the package is a type of the facts or listed, and every entry of the list is needed."""
     types = FACTS[version]["types"]
-    classes = set(judges[version].ask({"names": True}))
+    classes = set(judges[version].send({"names": True}))
     assert {name for name, fact in types.items() if fact["kind"] in ("pydantic", "enum")} <= classes
     assert classes - types.keys() == {name for name, (versions, _) in NO_TYPES.items() if version in versions}
     listed = {name for at, name in NOT_COVERED if at == version}

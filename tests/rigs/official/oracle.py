@@ -27,7 +27,7 @@ class Oracle:
             [str(python), "-I", str(FOLDER / worker)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def ask(self, query: Any) -> Any:
+    def send(self, query: Any) -> Any:
         """Return the worker's response; raise an error if the worker has died."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

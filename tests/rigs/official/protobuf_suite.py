@@ -125,7 +125,7 @@ SENT = {
 def official_results() -> dict[str, Any]:
     """Return the official SDK's reading of all messages."""
     with Oracle(VERSION, "protobuf_worker.py") as oracle:
-        results: dict[str, Any] = oracle.ask(
+        results: dict[str, Any] = oracle.send(
             {kind: [b64encode(message).decode() for message in messages] for kind, messages in SENT.items()}
         )
     return results
@@ -173,8 +173,8 @@ def read_tensor(model: Any) -> Any:
     """Return a tensor in the worker's notation."""
     if model is None:
         return None
-    _, dtype, shape, data, rows = to_plain(model)
-    return [dtype, shape, data, *rows]
+    _, dtype, shape, values, rows = to_plain(model)
+    return [dtype, shape, values, *rows]
 
 
 def read_output(output: m.ForwardBackwardOutput) -> Any:

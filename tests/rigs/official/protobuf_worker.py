@@ -41,9 +41,9 @@ def make_own_request() -> ForwardBackwardRequest:
     return ForwardBackwardRequest(forward_backward_input=forward_input, model_id="run", seq_id=7)
 
 
-def rewrite(data: bytes) -> bytes:
+def rewrite(encoded: bytes) -> bytes:
     """Read a request field by field into objects of the SDK, and write them with its code."""
-    message = pb.ForwardBackwardRequest.FromString(data)
+    message = pb.ForwardBackwardRequest.FromString(encoded)
     config: dict[str, Any] = {
         name: getattr(value, value.WhichOneof("value")) for name, value in message.loss_fn_config_v2.items()
     }
@@ -102,9 +102,9 @@ def make_span(message: Any) -> Any:
     return make(sequence_id=part.sequence_id, offset=part.offset, length=part.length)
 
 
-def read_output(data: bytes) -> Any:
+def read_output(encoded: bytes) -> Any:
     """Return the SDK's reading of an output."""
-    decoded = deserialize_forward_backward_output(data)
+    decoded = deserialize_forward_backward_output(encoded)
     outputs = [
         {name: list_tensor(tensor) for name, tensor in loss_fn_output.items()}
         for loss_fn_output in decoded.loss_fn_outputs
@@ -112,9 +112,9 @@ def read_output(data: bytes) -> Any:
     return [decoded.loss_fn_output_type, outputs, decoded.metrics]
 
 
-def read_sample(data: bytes) -> Any:
+def read_sample(encoded: bytes) -> Any:
     """Return the SDK's reading of a sample."""
-    decoded = deserialize_sample_response(data)
+    decoded = deserialize_sample_response(encoded)
     alternatives = decoded.prompt_alt_tokens
     return {
         "sequences": [[s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs] for s in decoded.sequences],
