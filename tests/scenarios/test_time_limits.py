@@ -54,7 +54,7 @@ def send_single_request(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     return client.create_rest_client().list_training_runs()
 
 
-@pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("kind", ["builtin", "httpx"])
 @given(seconds=ANY_SECONDS)
 @example(seconds=0)
 @example(seconds=1e-9)
@@ -96,7 +96,7 @@ def test_any_timeout_of_a_future_expires_or_is_rejected(silent_server: ScriptedS
 
 
 @pytest.mark.parametrize("seconds", ENDLESS)
-@pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("kind", ["builtin", "httpx"])
 def test_infinite_limits_never_expire(server: ScriptedServer, kind: str, seconds: float) -> None:
     """Infinity and numbers beyond the range of threads and timers work as no limit."""
     policy = tw.RetryConfig(progress_timeout=seconds, max_elapsed=seconds, retry_delay_base=0.001)
@@ -121,7 +121,7 @@ def test_libraries_receive_only_finite_positive_timeouts(seconds: float | None) 
         assert isinstance(clamped, float)
 
 
-@pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("kind", ["builtin", "httpx"])
 def test_wait_for_connection_ends_at_deadline_of_operation(
     server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

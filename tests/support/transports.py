@@ -9,20 +9,20 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
-from tinkerwire._transport.aiohttp_transport import AiohttpTransport
+from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.base import Transport
 from tinkerwire._transport.httpx_transport import HttpxTransport
 from tinkerwire_base.call import WireRequest, WireResponse
 
 REQUEST = WireRequest(method="GET", path="/api/v1/get_server_capabilities", headers={"x-api-key": KEY})
-KINDS = ["aiohttp", "httpx"]
+KINDS = ["builtin", "httpx"]
 
 
 async def send(kind: str, url: str, request: WireRequest = REQUEST, timeout_s: float = 30.0) -> WireResponse:
     """Send one request over a new transport, and close it."""
     client = httpx.AsyncClient()
-    transport: Transport = AiohttpTransport(url) if kind == "aiohttp" else HttpxTransport(client, url)
+    transport: Transport = HttpTransport(url) if kind == "builtin" else HttpxTransport(client, url)
     try:
         return await transport.send(request, Traffic.REST, timeout_s)
     finally:

@@ -19,8 +19,8 @@ from .._futures.event_loop import LOOP
 from .._polling.abandonment import abandon
 from .._polling.poller import fetch_result
 from .._transport.address import embedded_folder, is_embedded, resolve_base_url
-from .._transport.aiohttp_transport import AiohttpTransport
 from .._transport.base import Transport
+from .._transport.http_transport import HttpTransport
 from .._transport.httpx_transport import HttpxTransport
 from .._wire.dialect import Dialect
 
@@ -107,4 +107,4 @@ def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
         from .._transport.embedded import shared_transport  # noqa: PLC0415  (loads the server)
 
         return shared_transport(embedded_folder(url))
-    return AiohttpTransport(url) if http_client is None else HttpxTransport(http_client, url)
+    return HttpTransport(url) if http_client is None else HttpxTransport(http_client, url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from tinkerwire_base.errors import (
     APITimeoutError,
     RequestInfo,
     ResponseInfo,
+    ResponseTooLargeError,
     TinkerError,
     status_error,
 )
@@ -27,7 +27,7 @@ from tinkerwire_generated.availability import OPERATION_VERSIONS
 from .._connection.connection import Connection
 from .._transport.address import EMBEDDED
 from .._transport.backpressure import Traffic
-from .._transport.proxy import environment_proxy
+from .._transport.download import download
 
 ARCHIVE_LIFE = timedelta(minutes=15)
 """Assumed lifetime of an address without an expiry."""
@@ -36,7 +36,8 @@ DOWNLOAD_SILENCE_S = 60.0
 """Timeout of a download for its connection and for each piece."""
 MAX_DOWNLOAD_BYTES = 16 * 2**30
 """The size of an archive that is not downloaded into memory any more."""
-DOWNLOAD_PIECE_BYTES = 1 << 20
+MAX_ERROR_BYTES = 2000
+"""Size of an error's body that errors show."""
 
 NOT_SO = 405
 """Status of a server that has only DELETE at this path, because it has no archives."""
@@ -100,41 +101,31 @@ def _read(path: str) -> bytes:
 
 
 async def _download(url: str) -> bytes:
-    import aiohttp  # noqa: PLC0415  (slow to load)
-
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.hostname}"
     request_info = RequestInfo(method="GET", url=f"{origin}/...")
-    limits = aiohttp.ClientTimeout(total=None, sock_connect=DOWNLOAD_SILENCE_S, sock_read=DOWNLOAD_SILENCE_S)
-    trusted = ssl.create_default_context() if parts.scheme == "https" else True
     try:
-        async with (
-            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted), auto_decompress=False) as session,
-            session.get(url, timeout=limits, proxy=environment_proxy(url)) as response,
-        ):
-            if response.status != 200:
-                text = (await response.content.read(2000)).decode("utf-8", "replace")
-                info = ResponseInfo(status_code=response.status, headers=dict(response.headers), text=text)
-                raise status_error(response.status)(
-                    f"the download of the archive from {origin}: HTTP {response.status}", response=info
-                )
-            content = bytearray()
-            async for piece in response.content.iter_chunked(DOWNLOAD_PIECE_BYTES):
-                content += piece
-                if len(content) > MAX_DOWNLOAD_BYTES:
-                    raise TinkerError(
-                        f"the archive is larger than {MAX_DOWNLOAD_BYTES} bytes; get_checkpoint_archive_url gives the "
-                        "address, to download it to a file"
-                    )
-            return bytes(content)
+        response = await download(url, MAX_DOWNLOAD_BYTES, DOWNLOAD_SILENCE_S)
+    except ResponseTooLargeError:
+        raise TinkerError(
+            f"the archive is larger than {MAX_DOWNLOAD_BYTES} bytes; get_checkpoint_archive_url gives the address, to "
+            "download it to a file"
+        ) from None
     except (asyncio.TimeoutError, TimeoutError):
         raise APITimeoutError(
             request_info, message=f"the download of the archive from {origin}: no data within {DOWNLOAD_SILENCE_S:g} s"
         ) from None
-    except (aiohttp.ClientError, OSError, UnicodeError) as error:
+    except (OSError, UnicodeError) as error:
         raise APIConnectionError(
             request=request_info, message=f"the download of the archive from {origin} failed: {type(error).__name__}"
         ) from None
+    if response.status != 200:
+        text = response.content[:MAX_ERROR_BYTES].decode("utf-8", "replace")
+        info = ResponseInfo(status_code=response.status, headers=dict(response.headers), text=text)
+        raise status_error(response.status)(
+            f"the download of the archive from {origin}: HTTP {response.status}", response=info
+        )
+    return response.content
 
 
 def _moved_to(answer: WireResponse) -> models.CheckpointArchiveUrlResponse:

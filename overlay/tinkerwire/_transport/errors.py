@@ -51,9 +51,11 @@ def no_time_error(
     return _error(APITimeoutError, request, base_url, message, may_have_been_sent=False)
 
 
-def connect_timeout_error(request: WireRequest, base_url: str) -> APITimeoutError:
+def connect_timeout_error(
+    request: WireRequest, base_url: str, limit_s: float = CONNECT_TIMEOUT_S, hint: str = ""
+) -> APITimeoutError:
     """Make the error for a server that cannot be reached in time."""
-    message = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+    message = f"no connection within {limit_s:g} s{hint}"
     return _error(APITimeoutError, request, base_url, message, may_have_been_sent=False)
 
 

@@ -6,7 +6,9 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator, Iterator
 
-from tinkerwire_base.call import ResponseLimits, SizeLimit, WireRequest
+import attrs
+
+from tinkerwire_base.call import ResponseLimits, SizeLimit, WireRequest, WireResponse
 from tinkerwire_base.errors import APIError, RequestInfo, ResponseTooLargeError
 
 ACCEPTED = "gzip, deflate"
@@ -45,7 +47,7 @@ async def read_body(
             RequestInfo(method=request.method, url=url),
         )
     if limit is not None and length is not None and length > limit.max_bytes and not layers:
-        raise _too_large(request, limit, url, status)
+        raise too_large_error(request, limit, url, status)
     decompressors = [Decompressor(name) for name in reversed(layers)]
     pieces: list[bytes] = []
     size = 0
@@ -54,13 +56,27 @@ async def read_body(
             pieces.append(piece)
             size += len(piece)
             if limit is not None and size > limit.max_bytes:
-                raise _too_large(request, limit, url, status)
+                raise too_large_error(request, limit, url, status)
             if decompressors:
                 # Let time limits and other tasks run while a large body is decompressed.
                 await asyncio.sleep(0)
     for decompressor in decompressors:
         decompressor.finish()
     return b"".join(pieces)
+
+
+async def decompress_response(request: WireRequest, url: str, response: WireResponse) -> WireResponse:
+    """Decompress a response that is complete; see :func:`read_body`."""
+    encoding, content = response.headers.get("content-encoding"), response.content
+    if not encoding:
+        return response
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(content), PIECE_BYTES):
+            yield content[start : start + PIECE_BYTES]
+
+    decompressed = await read_body(request, url, response.status, encoding, len(content), pieces())
+    return attrs.evolve(response, content=decompressed)
 
 
 class Decompressor:
@@ -125,10 +141,11 @@ def check_size(request: WireRequest, limits: ResponseLimits, url: str, status: i
     """Raise ResponseTooLargeError if a body that the transport has read exceeds the limit."""
     limit = limits.of(status)
     if limit is not None and len(content) > limit.max_bytes:
-        raise _too_large(request, limit, url, status)
+        raise too_large_error(request, limit, url, status)
 
 
-def _too_large(request: WireRequest, limit: SizeLimit, url: str, status: int) -> ResponseTooLargeError:
+def too_large_error(request: WireRequest, limit: SizeLimit, url: str, status: int) -> ResponseTooLargeError:
+    """Make the error for a body that exceeds the limit."""
     return ResponseTooLargeError(
         f"{request.method} {url}: HTTP {status}: the body has more than {limit.max_bytes} bytes, decompressed; "
         f"{limit.setting} sets this limit",

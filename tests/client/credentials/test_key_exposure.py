@@ -48,7 +48,7 @@ FAILURES: dict[str, Failure] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
+@pytest.mark.parametrize("kind", ["builtin", "httpx"])
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 def test_no_error_shows_the_key(server: ScriptedServer, failure: Failure, kind: str) -> None:
     """For each failure, neither the error with its causes and traceback nor a log line or repr shows the key."""

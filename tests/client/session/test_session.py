@@ -11,7 +11,7 @@ import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._session import heartbeat
-from tinkerwire._transport import aiohttp_transport
+from tinkerwire._transport import http_transport
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -122,7 +122,7 @@ def test_heartbeat_continues_after_errors(
 def test_heartbeat_survives_foreign_transport_error(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of an unknown class from a transport of the user does not end the heartbeats."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.01)
-    inner = aiohttp_transport.AiohttpTransport(server.url)
+    inner = http_transport.HttpTransport(server.url)
     paths: list[str] = []
 
     class Broken:

@@ -27,7 +27,7 @@ from support.scripted import (
 )
 from tinkerwire._futures.future import APIFuture
 from tinkerwire._training.operation_queue import OperationQueue
-from tinkerwire._transport.aiohttp_transport import AiohttpTransport
+from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire_base.call import WireRequest, WireResponse
 
@@ -185,7 +185,7 @@ def test_rejection_after_a_lost_response_frees_nothing(server: ScriptedServer, t
 
 def test_unreachable_server_leaves_no_gap(server: ScriptedServer) -> None:
     """An operation without any connection was not accepted; the next one reuses its seq_id."""
-    inner, unreachable = AiohttpTransport(server.url), AiohttpTransport("http://127.0.0.1:1")
+    inner, unreachable = HttpTransport(server.url), HttpTransport("http://127.0.0.1:1")
 
     class Flaky:
         is_away = False

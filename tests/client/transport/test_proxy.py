@@ -27,16 +27,16 @@ def test_environment_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as server:
         address = server.url.replace("http://", "http://me:secret@")
         monkeypatch.setenv("http_proxy", address)
-        asyncio.run(send("aiohttp", "http://service.invalid"))
+        asyncio.run(send("builtin", "http://service.invalid"))
         (request,) = server.requests
         assert request.headers["host"] == "service.invalid"
         assert "proxy-authorization" in request.headers
         assert "authorization" not in request.headers
         monkeypatch.setenv("no_proxy", "service.invalid")
-        assert "secret" not in str(error_of_send("aiohttp", "http://service.invalid"))
+        assert "secret" not in str(error_of_send("builtin", "http://service.invalid"))
 
 
 def test_proxy_error_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error about the proxy does not show its password."""
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:1")
-    assert "secret" not in str(error_of_send("aiohttp", "http://service.invalid"))
+    assert "secret" not in str(error_of_send("builtin", "http://service.invalid"))

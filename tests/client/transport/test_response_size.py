@@ -22,7 +22,7 @@ from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from tinkerwire._transport.response_body import PIECE_BYTES, Decompressor
 
 pytestmark = pytest.mark.timeout(60)
-KINDS = ["aiohttp", "httpx"]
+KINDS = ["builtin", "httpx"]
 LIMIT = 100_000
 CAPABILITIES = {"supported_models": [{"model_name": "base"}]}
 

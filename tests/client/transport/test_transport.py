@@ -15,7 +15,7 @@ from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from support.transports import KINDS, REQUEST, send
 from tinkerwire._transport import backpressure
-from tinkerwire._transport.aiohttp_transport import AiohttpTransport
+from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.base import Transport
 from tinkerwire._transport.httpx_transport import HttpxTransport
@@ -69,7 +69,7 @@ def test_wait_for_connection_does_not_count_for_timeout(
 
     async def run() -> None:
         client = httpx.AsyncClient()
-        transport: Transport = AiohttpTransport(server.url) if kind == "aiohttp" else HttpxTransport(client, server.url)
+        transport: Transport = HttpTransport(server.url) if kind == "builtin" else HttpxTransport(client, server.url)
         try:
             await asyncio.gather(*(transport.send(REQUEST, Traffic.REST, 30.0) for _ in range(50)))
         finally:
@@ -84,7 +84,7 @@ def test_traffic_classes_share_no_connection(server: ScriptedServer) -> None:
     """Requests of different classes use different connections."""
 
     async def run() -> None:
-        transport = AiohttpTransport(server.url)
+        transport = HttpTransport(server.url)
         for traffic in Traffic:
             await transport.send(REQUEST, traffic, 30.0)
         await transport.close()
@@ -99,7 +99,7 @@ def test_netrc_is_ignored(server: ScriptedServer, monkeypatch: pytest.MonkeyPatc
     netrc.write_text("machine 127.0.0.1 login me password secret\n")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
-    asyncio.run(send("aiohttp", server.url))
+    asyncio.run(send("builtin", server.url))
     assert "authorization" not in server.requests[0].headers
 
 
@@ -108,7 +108,7 @@ def test_cookies_are_not_stored(server: ScriptedServer) -> None:
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({}, headers={"set-cookie": "a=b; path=/"})
 
     async def run() -> None:
-        transport = AiohttpTransport(server.url.replace("127.0.0.1", "localhost"))
+        transport = HttpTransport(server.url.replace("127.0.0.1", "localhost"))
         for _ in range(2):
             await transport.send(REQUEST, Traffic.REST, 30.0)
         await transport.close()

@@ -55,7 +55,7 @@ def test_aiohttp_errors_are_mapped(cls: type[Exception], monkeypatch: pytest.Mon
         raise error
 
     monkeypatch.setattr(aiohttp.ClientSession, "request", refuse)
-    error = error_of_send("aiohttp", "http://127.0.0.1:1")
+    error = error_of_send("builtin", "http://127.0.0.1:1")
     assert isinstance(error, tw.APITimeoutError) == issubclass(cls, asyncio.TimeoutError)
     assert isinstance(error, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(error)
 
@@ -95,7 +95,7 @@ def test_closed_port_is_named(kind: str) -> None:
     """The error has the address and the cause."""
     error = error_of_send(kind, "http://127.0.0.1:1")
     assert "Connect" in str(error)
-    assert isinstance(error.__cause__, ConnectionRefusedError if kind == "aiohttp" else OSError)
+    assert isinstance(error.__cause__, ConnectionRefusedError if kind == "builtin" else OSError)
     assert not isinstance(error, tw.APITimeoutError)
     assert not error.may_have_been_sent
 

@@ -1,0 +1,67 @@
+"""Downloads from any address, without credentials."""
+
+from __future__ import annotations
+
+from string import punctuation
+from urllib.parse import quote, urljoin, urlsplit
+
+from tinkerwire_base.call import ResponseLimits, SizeLimit, WireRequest, WireResponse
+from tinkerwire_base.errors import TinkerError
+
+from .._futures.timeout import wait_for
+from .connector import Connector
+from .http_connection import HttpConnection
+
+MAX_REDIRECTS = 10
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+async def download(url: str, max_bytes: int, silence_s: float) -> WireResponse:
+    """Fetch a URL over connections of its own and follow redirects; the content is as stored, perhaps compressed.
+
+    Args:
+        url: an http or https URL, which may be a secret: no error shows its path or query.
+        max_bytes: maximum size of the content.
+        silence_s: time limit for the connection and for each piece of the content.
+
+    Raises:
+        asyncio.TimeoutError: no data arrived for ``silence_s`` seconds.
+        ResponseTooLargeError: the content is larger than ``max_bytes``.
+        OSError, UnicodeError: the connection failed.
+        TinkerError: there were too many redirects, or one to another scheme.
+    """
+    for _ in range(1 + MAX_REDIRECTS):
+        response = await _fetch(url, max_bytes, silence_s)
+        location = response.headers.get("location")
+        if response.status not in REDIRECTS or not location:
+            return response
+        url = urljoin(url, location)
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise TinkerError(f"a download is redirected to {urlsplit(url).scheme}; expected http or https")
+    raise TinkerError(f"a download is redirected more than {MAX_REDIRECTS} times")
+
+
+async def _fetch(url: str, max_bytes: int, silence_s: float) -> WireResponse:
+    parts = urlsplit(url)
+    connector = Connector(f"{parts.scheme}://{parts.netloc}", accepted="identity")
+    limit = SizeLimit(max_bytes=max_bytes, setting="max_bytes")
+    request = WireRequest(
+        method="GET",
+        # The server has encoded the URL; characters that cannot be sent are the exception.
+        path=quote(parts._replace(scheme="", netloc="", fragment="").geturl() or "/", safe=punctuation),
+        headers={"accept": "*/*"},
+        limits=ResponseLimits(result=limit, error=limit),
+    )
+    opened: list[HttpConnection] = []
+
+    async def exchange() -> WireResponse:
+        opened.append(await wait_for(connector.connect(opened.remove, silence_s), silence_s))
+        return await opened[0].exchange(
+            request, connector.encode_head, f"{parts.scheme}://{parts.hostname}/...", silence_s
+        )
+
+    try:
+        return await exchange()
+    finally:
+        for connection in opened:
+            connection.abort()
