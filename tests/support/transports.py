@@ -9,9 +9,9 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
-from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.base import Transport
+from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire._transport.httpx_transport import HttpxTransport
 from tinkerwire_base.call import WireRequest, WireResponse
 

@@ -114,6 +114,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._send(exchange, encode_head(request))
             return await exchange.response
         except (asyncio.CancelledError, ValueError):
+            exchange.response.cancel()
             self.abort()
             raise
         finally:

@@ -27,8 +27,8 @@ from support.scripted import (
 )
 from tinkerwire._futures.future import APIFuture
 from tinkerwire._training.operation_queue import OperationQueue
-from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire._transport.backpressure import Traffic
+from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire_base.call import WireRequest, WireResponse
 
 pytestmark = pytest.mark.timeout(60)

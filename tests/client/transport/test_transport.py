@@ -15,9 +15,9 @@ from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from support.transports import KINDS, REQUEST, send
 from tinkerwire._transport import backpressure
-from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.base import Transport
+from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire._transport.httpx_transport import HttpxTransport
 from tinkerwire_base.call import WireRequest, WireResponse
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from types import ModuleType
 from typing import NoReturn
 
-import aiohttp
 import attrs
+import httptools
 import httpx
 import pytest
 
@@ -16,6 +15,7 @@ import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, open_client
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
 from support.transports import KINDS, error_of_send
+from tinkerwire._transport import connector
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -32,32 +32,26 @@ def create_exception(cls: type[Exception]) -> Exception:
     return error
 
 
-# Not raised by a request: misuse of web sockets, of streams by their reader, of cookies; and two warnings.
-AIOHTTP_NOT_RAISED = {
-    "WSMessageTypeError",
-    "WebSocketError",
-    "EofStream",
-    "BadContentDispositionHeader",
-    "BadContentDispositionParam",
-}
 HTTPX_NOT_RAISED = {"CookieConflict"}
 
 
-@pytest.mark.parametrize("cls", exceptions_of(aiohttp), ids=lambda cls: cls.__name__)
-def test_aiohttp_errors_are_mapped(cls: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every exception class of aiohttp that a request can raise becomes APITimeoutError or APIConnectionError."""
-    if cls.__name__ in AIOHTTP_NOT_RAISED:
-        return
+@pytest.mark.parametrize("cls", exceptions_of(httptools), ids=lambda cls: cls.__name__)
+def test_parser_errors_are_mapped(
+    cls: type[Exception], server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every exception class of httptools becomes APIConnectionError."""
 
-    def refuse(*_: object, **__: object) -> NoReturn:
-        error = create_exception(cls)
-        monkeypatch.setattr(type(error), "__str__", lambda _: "a reason", raising=False)
-        raise error
+    class Parser:
+        def __init__(self, _: object) -> None:
+            pass
 
-    monkeypatch.setattr(aiohttp.ClientSession, "request", refuse)
-    error = error_of_send("builtin", "http://127.0.0.1:1")
-    assert isinstance(error, tw.APITimeoutError) == issubclass(cls, asyncio.TimeoutError)
-    assert isinstance(error, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(error)
+        def feed_data(self, _: object) -> NoReturn:
+            raise create_exception(cls)
+
+    monkeypatch.setattr(httptools, "HttpResponseParser", Parser)
+    error = error_of_send("builtin", server.url)
+    assert error.may_have_been_sent
+    assert not isinstance(error, tw.APITimeoutError)
 
 
 @pytest.mark.parametrize("cls", exceptions_of(httpx), ids=lambda cls: cls.__name__)
@@ -85,7 +79,7 @@ def test_system_errors_are_mapped(kind: str, cls: type[Exception], monkeypatch: 
     def refuse(*_: object, **__: object) -> NoReturn:
         raise cls("a reason")
 
-    monkeypatch.setattr(aiohttp.ClientSession, "request", refuse)
+    monkeypatch.setattr(connector.NameLookup, "connect", refuse)
     monkeypatch.setattr(httpx.AsyncClient, "send", refuse)
     assert isinstance(error_of_send(kind, "http://127.0.0.1:1"), tw.APITimeoutError) == (cls is TimeoutError)
 
