@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .._extras import require_packages
 from ..version import DEFAULT_WIRE
 
 EXIT_FAILED = 1
@@ -83,6 +84,7 @@ def _parse_port(text: str) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
+    require_packages("tinkerwire serve", "server", "aiohttp")
     # Commands that do not serve load neither numpy nor aiohttp.
     from .._server.aiohttp_app import serve  # noqa: PLC0415
     from .._server.http.allowed_hosts import AllowedHosts  # noqa: PLC0415
