@@ -45,7 +45,7 @@ def quiet() -> Iterator[None]:
     yield
     gc.collect()
     logging.getLogger("asyncio").removeHandler(handler)
-    assert not messages
+    assert not messages, messages
 
 
 @pytest.fixture

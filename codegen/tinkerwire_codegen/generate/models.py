@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     ]
     command += [*OPTIONS, "--extra-template-data", str(details), "--additional-imports", ",".join(imports)]
     command += ["--aliases", str(aliases)]
+    if find_spec("datamodel_code_generator") is None:
+        raise RuntimeError(
+            "datamodel-code-generator is not installed; with Python 3.11 or newer, install the extra: "
+            "pip install 'tinkerwire[codegen]'"
+        )
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
     if run.returncode:
         raise RuntimeError(f"datamodel-code-generator failed on the contract:\n{run.stdout}{run.stderr}")

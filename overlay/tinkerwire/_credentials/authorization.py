@@ -19,6 +19,10 @@ from .secret import Secret, is_sendable
 from .sources import Credential, StaticCredential, create_command_credential
 
 KEY_HEADER = "x-api-key"
+TRANSPORT_HEADERS = frozenset(
+    {"accept-encoding", "connection", "content-encoding", "content-length", "expect", "transfer-encoding"}
+)
+"""Headers of a single request or connection, which cannot be the same for all requests."""
 UNEXCHANGED_PATHS = frozenset({CLIENT_CONFIG.path, AUTH_TOKEN.path})
 """Paths of the requests that lead to a token, which are sent without one."""
 API_KEY_ISSUER_PREFIX = "passport-"
@@ -125,6 +129,8 @@ def _check_header(name: str, value: object) -> str:
         raise TypeError(f"header {name!r}: expected a value of type str, got {type(value).__name__}")
     if not is_sendable(name) or ":" in name:
         raise ValueError(f"header {name!r}: the name must be printable ASCII without spaces or colons")
+    if name.lower() in TRANSPORT_HEADERS:
+        raise ValueError(f"header {name!r}: the client sets this header itself; leave it out")
     if not value.isascii() or not value.isprintable():
         raise ValueError(f"header {name!r}: the value must be printable ASCII")
     return value

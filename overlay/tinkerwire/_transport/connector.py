@@ -48,11 +48,12 @@ class Connector:
         self._buffer = memoryview(bytearray(READ_BYTES))
         host = _host_header(server)
         self._target = quote(server.path, safe="/%:@!$&'()*+,;=~")
-        self._first_headers = f" HTTP/1.1\r\nhost: {host}\r\naccept-encoding: {accepted}\r\n"
+        self._host_line = f"host: {host}\r\n"
+        self._own_lines = f"accept-encoding: {accepted}\r\n"
         if self._proxy is not None and not self._is_tunnel:
             self._target = f"http://{host}{self._target}"
-            self._first_headers += _proxy_authorization(self._proxy)
-        self._first_lines = self._first_headers.count("\n")
+            self._own_lines += _proxy_authorization(self._proxy)
+        self._line_breaks = f"{self._host_line}{self._own_lines}".count("\n")
 
     def encode_head(self, request: WireRequest) -> bytes:
         """Encode the request line and the headers of a request.
@@ -66,8 +67,9 @@ class Connector:
         lines = [f"{name}: {value}\r\n" for name, value in request.headers.items()]
         if request.content is not None or request.method != "GET":
             lines.append(f"content-length: {len(request.content or b'')}\r\n")
-        head = f"{request.method} {target}{self._first_headers}{''.join(lines)}\r\n".encode()
-        line_breaks = self._first_lines + len(lines) + 1
+        host = "" if "host" in request.headers else self._host_line
+        head = f"{request.method} {target} HTTP/1.1\r\n{host}{self._own_lines}{''.join(lines)}\r\n".encode()
+        line_breaks = self._line_breaks + len(lines) + (2 if host else 1)
         if head.count(b"\n") != line_breaks or head.count(b"\r") != line_breaks:
             del head, lines  # error reporters send the local variables of frames, and headers hold the API key
             raise ValueError(f"{request.method} {request.path!r}: the path or a header has a line break; remove it")

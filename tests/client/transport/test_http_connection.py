@@ -171,6 +171,15 @@ def test_request_has_exactly_these_bytes() -> None:
     ]
 
 
+def test_host_header_of_the_user_replaces_the_own() -> None:
+    """A tunnel or a virtual host may need another name than the address has."""
+    with raw_server(send_parts(OK)) as server:
+        request = WireRequest(method="GET", path="/x", headers={"host": "other.invalid"})
+        run_over(server, lambda transport: get(transport, request))
+    assert server.requests[0][0].lower().count(b"host:") == 1
+    assert b"host: other.invalid\r\n" in server.requests[0][0]
+
+
 def test_large_body_is_sent_to_a_slow_reader() -> None:
     """A body larger than all buffers arrives whole."""
     content = bytes(range(256)) * 50_000

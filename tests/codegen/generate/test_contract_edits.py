@@ -5,9 +5,13 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+import pytest
+
 from support.generated_package import GENERATED, RANK_FIELD, read_package_files, replace, run_python
 from tinkerwire_codegen.cli import main
 from tinkerwire_codegen.generate.package import PACKAGE
+
+pytest.importorskip("datamodel_code_generator", reason="generation needs Python 3.11")
 
 NEW_FIELD = """        alpha:
           description: Scale of the adapter.

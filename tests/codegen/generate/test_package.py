@@ -14,6 +14,8 @@ from tinkerwire_codegen.cli import default_schema, main
 from tinkerwire_codegen.generate.command import default_out
 from tinkerwire_codegen.generate.package import PACKAGE, _differences
 
+pytest.importorskip("datamodel_code_generator", reason="generation needs Python 3.11")
+
 SCHEME = "        TINKER_SCHEME: 'tinker://'\n"
 
 
