@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TypedDict
 
 from typing_extensions import Unpack
 
 from tinkerwire_base.errors import ContextLengthError, ResponseInfo
+from tinkerwire_base.lazy_numpy import np
 from tinkerwire_base.validators import require_int
 from tinkerwire_generated import models
 
 from .._usage import exact_length
 
 BAD_REQUEST = 400
+MIN_COMPACT_TOKENS = 64
+"""Shorter lists take hardly more memory than arrays."""
 
 
 class SampleOptions(TypedDict, total=False):
@@ -44,7 +48,9 @@ def build_sample_request(
     if not isinstance(sampling_params, models.SamplingParams):
         raise TypeError(f"sampling_params: expected SamplingParams, got {type(sampling_params).__name__}")
     _validate_prompt(prompt)
-    request = models.SampleRequest(num_samples=num_samples, prompt=prompt, sampling_params=sampling_params, **options)
+    request = models.SampleRequest(
+        num_samples=num_samples, prompt=_compact_prompt(prompt), sampling_params=sampling_params, **options
+    )
     _validate_options(request)
     return request
 
@@ -56,6 +62,23 @@ def _validate_prompt(prompt: models.ModelInput) -> None:
         )
     if not prompt.chunks:
         raise ValueError("prompt must have at least one token, got no chunks")
+
+
+def _compact_prompt(prompt: models.ModelInput) -> models.ModelInput:
+    """Return a prompt whose long lists of tokens are arrays: thousands may wait, and a list takes twice the memory."""
+    return models.ModelInput(chunks=[_compact_chunk(chunk) for chunk in prompt.chunks])
+
+
+def _compact_chunk(chunk: models.ModelInputChunk) -> models.ModelInputChunk:
+    if not isinstance(chunk, models.EncodedTextChunk) or not isinstance(chunk.tokens, list):
+        return chunk
+    if len(chunk.tokens) < MIN_COMPACT_TOKENS:
+        return chunk
+    try:
+        tokens = array("i", chunk.tokens)
+    except (OverflowError, TypeError):
+        return chunk  # ids beyond 32 bits, or a list that was changed after its check
+    return models.EncodedTextChunk(tokens=np.frombuffer(tokens, np.intc))
 
 
 def _validate_options(request: models.SampleRequest) -> None:
