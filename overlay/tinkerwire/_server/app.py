@@ -7,7 +7,6 @@ import hashlib
 import logging
 import os
 import threading
-import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -73,7 +72,7 @@ class EmbeddedServer:
             by model name.
         client_config: flags of client/config by name; flags not named have the defaults of the wire version.
         retention: limits on the age and memory of retained results.
-        clock: seconds since the epoch; for tests.
+        clock: seconds since the epoch, in place of all clocks of the server; for tests.
 
     Raises:
         ValueError: the wire version is not in the contract, the wire version does not have a flag, an alias names an
@@ -98,7 +97,7 @@ class EmbeddedServer:
         aliases: Mapping[str, str] | None = None,
         client_config: Mapping[str, Any] | None = None,
         retention: RetentionPolicy | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         document = load_contract(wire_version)
         settings = Settings(

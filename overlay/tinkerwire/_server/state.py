@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from tinkerwire._server.clock import SteadyClock
 from tinkerwire._server.custom_loss.graph import LossGraph
 from tinkerwire._server.emulation.fault_injection import FaultInjection
 from tinkerwire._server.emulation.quirks import Quirks
@@ -58,7 +60,7 @@ class Settings:
     retention: RetentionPolicy
     quirks: Quirks
     fault_injection: FaultInjection | None
-    clock: Callable[[], float]
+    clock: Callable[[], float] | None
 
 
 log = logging.getLogger("tinkerwire._server")
@@ -82,12 +84,14 @@ class State:
         self.journal = journal
         self.encoder = ResultEncoder(settings.wire_version)
         self.emulation = ServerEmulation(settings.quirks, settings.long_poll_s)
+        clock = settings.clock or time.time
+        age_clock = settings.clock or SteadyClock(journal.read_last_time())
         run = journal.read_setting("run")
         ids = RequestIds(settings.quirks.ids, run)
         if run is None:
             journal.write_setting("run", ids.run)
         self.futures = FutureStore(
-            self.encoder, settings.retention, settings.clock, ids, self.emulation.transform_result, journal
+            self.encoder, settings.retention, age_clock, ids, self.emulation.transform_result, journal
         )
         request_bytes = settings.retention.request_bytes
         # Clients send thousands of samples; in a table of their own, these do not displace other requests.
@@ -96,15 +100,15 @@ class State:
         self.requests = JournaledRequests(request_bytes, "request", journal)
         """Other accepted requests by session or model and number."""
         self.idempotency_cache = IdempotencyCache(request_bytes, journal.add_response, journal.remove_response)
-        self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release_session, self.requests, journal)
+        self.sessions = Sessions(settings.session_ttl_s, age_clock, self._release_session, self.requests, journal)
         self.models = Models()
         self.samplers = SamplingSessions()
         self.losses: dict[str, LossGraph] = {}
         """Custom losses by loss_id."""
-        self.runs = Runs(folder / "runs", settings.clock)
-        self.checkpoints = Checkpoints(self.runs, list_kinds(load_contract(settings.wire_version)), settings.clock)
-        self.archives = Archives(settings.clock)
-        self.tokens = Tokens(settings.clock)
+        self.runs = Runs(folder / "runs", clock)
+        self.checkpoints = Checkpoints(self.runs, list_kinds(load_contract(settings.wire_version)), clock)
+        self.archives = Archives(clock)
+        self.tokens = Tokens(clock)
         self.sampling = Worker("tinkerwire-sampling", threads=max(1, os.cpu_count() or 1))
         self._stopped_workers: list[Worker] = []
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from support.server_fixtures import Caller, Clock, ServerFactory
+from tinkerwire._server.futures.retention_policy import RetentionPolicy
 
 
 def test_session_lists_its_training_runs_and_samplers(call: Caller) -> None:
@@ -35,6 +40,21 @@ def test_heartbeat_keeps_a_session_alive(serve: ServerFactory, clock: Clock) -> 
     rejection = call.post("optim_step", {"model_id": model_id, "adam_params": {}})
     assert (rejection.status, "expired" in rejection.body["detail"]) == (410, True)
     assert call("GET", f"training_runs/{model_id}").status == 200
+
+
+@pytest.mark.parametrize("jump_s", [-10_000.0, 10_000.0])
+def test_wall_clock_jump_expires_neither_sessions_nor_results(
+    serve: ServerFactory, monkeypatch: pytest.MonkeyPatch, jump_s: float
+) -> None:
+    wall_clock = Clock()
+    monkeypatch.setattr(time, "time", wall_clock)
+    call = serve(session_ttl_s=60, retention=RetentionPolicy(seconds=60))
+    session_id = call.create_session()
+    model_id = call.create_model(session_id)
+    request_id = call.submit("optim_step", {"model_id": model_id, "adam_params": {}, "seq_id": 1})
+    wall_clock.now += jump_s
+    assert call.post("session_heartbeat", {"session_id": session_id}).status == 200
+    assert call.result(request_id)["metrics"]["optimizer_step:max"] == 1
 
 
 def test_heartbeat_of_an_unknown_session_is_404(call: Caller) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,22 @@ def test_expired_session_leaves_no_rows(restart: Restart, clock: Clock) -> None:
         call.create_session()
         assert not {"models", "weights", "samplers", "operations", "results"} & count_rows(call).keys()
         assert count_rows(call)["sessions"] == 1
+
+
+def test_time_without_a_server_expires_neither_sessions_nor_results(
+    restart: Restart, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients cannot send heartbeats then. The wall clock may also have jumped while no server ran."""
+    monkeypatch.setattr(time, "time", clock)
+    call = restart(wire_version="0.38.0")
+    session_id = call.create_session()
+    request_id = call.submit("asample", {**SAMPLE, "sampling_session_id": call.create_sampler(), "seq_id": 0})
+    texts = call.result(request_id)
+    for jump_s in (100_000, -200_000):
+        clock.now += jump_s
+        call = restart(wire_version="0.38.0")
+        assert call.post("session_heartbeat", {"session_id": session_id}).status == 200
+        assert call.result(request_id) == texts
 
 
 def test_dropped_results_and_requests_leave_no_rows(restart: Restart) -> None:

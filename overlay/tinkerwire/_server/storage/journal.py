@@ -156,6 +156,13 @@ class Journal(Database):
         """Return the number of all results, dropped ones included."""
         return self._read_number("SELECT seq FROM sqlite_sequence WHERE name = 'results'")
 
+    def read_last_time(self) -> float | None:
+        """Return the newest time of a session's request or of a result; None in an empty journal."""
+        rows = self.query("SELECT max(last_request_at) FROM sessions") + self.query(
+            "SELECT finished_at FROM results ORDER BY position DESC LIMIT 1"
+        )
+        return max((time for (time,) in rows if time is not None), default=None)
+
     # Operations and results.
 
     def add_operation(self, number: int, owner: str | None) -> None:
