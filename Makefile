@@ -50,7 +50,7 @@ bench: $(READY)  ## measure CPU, time and memory against the official SDK, in on
 bench-transports: $(READY)  ## compare HTTP clients for Python
 	$(BIN)/python -m tests.rigs.bench.transports
 
-chaos: $(READY)  ## train and sample through network faults and kills of the server; CHAOS sets options
+chaos: $(READY)  ## train and sample through faults of networks, servers and machines, in an hour; CHAOS names scenarios
 	$(BIN)/python -m tests.rigs.chaos.run $(CHAOS)
 
 scale: $(READY)  ## run rollouts in many processes, in Ray and in a DataLoader; the first run downloads 1 GB

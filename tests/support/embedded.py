@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,18 +20,22 @@ class ServerProcess:
     Args:
         folder: folder of the server.
         options: further options of the command.
+        variables: further environment variables.
     """
 
-    def __init__(self, folder: str | Path, *options: str) -> None:
+    def __init__(self, folder: str | Path, *options: str, variables: Mapping[str, str] | None = None) -> None:
         port = str(_find_port())
         self._command = [sys.executable, "-m", "tinkerwire", "serve", "--folder", str(folder), "--port", port, *options]
+        self._environment = {**os.environ, **(variables or {})}
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
         """The URL, once the server has started."""
 
     def start(self) -> None:
         """Start the server and wait until it accepts requests."""
-        process = self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        process = self._process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, text=True, env=self._environment
+        )
         assert process.stdout is not None
         line = process.stdout.readline()
         match = re.search(r"http://\S+", line)
@@ -38,6 +43,12 @@ class ServerProcess:
             self.stop()
             raise RuntimeError(f"the embedded server did not start: {line!r}")
         self.url = match[0]
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running server."""
+        assert self._process is not None
+        return self._process.pid
 
     def kill(self) -> None:
         """End the server without notice."""

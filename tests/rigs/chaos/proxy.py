@@ -55,7 +55,8 @@ class FailureProxy:
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the requests of one connection."""
-        with suppress(OSError, asyncio.IncompleteReadError):
+        # The end of the proxy cancels the connections.
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while await self._serve_request(reader, writer):
                 pass
         writer.close()
@@ -147,10 +148,11 @@ def run_failure_proxy(target: str, share: float, seed: int) -> Iterator[tuple[st
 
     async def stop() -> None:
         server.close()
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # Connections that were just accepted get their tasks later.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     server = asyncio.run_coroutine_threadsafe(start(), loop).result(30)
     try:
