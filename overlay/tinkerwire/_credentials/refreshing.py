@@ -95,7 +95,9 @@ class RefreshingCredential:
             return self._current.secret
         finally:
             self._renewal = None
-        now, life = asyncio.get_running_loop().time(), secret.expires_in_s()
+        now = asyncio.get_running_loop().time()
+        # A new token that has expired comes from a server whose clock is behind the local one.
+        life = secret.expires_in_s() or secret.lifetime_s()
         self._current = _CurrentCredential(
             secret=secret,
             refresh_at=now + life / 2,

@@ -58,6 +58,12 @@ class Secret:
         remaining_s = end - time.time()
         return max(0.0, remaining_s if start is None else min(remaining_s, end - start))
 
+    def lifetime_s(self) -> float:
+        """Return the seconds from the issue of a token to its expiry; 0 unless its claims have both."""
+        claims = _claims(self._value) if self.is_token else {}
+        end, start = _number(claims.get("exp")), _number(claims.get("iat"))
+        return 0.0 if end is None or start is None else max(0.0, end - start)
+
     def claim(self, name: str) -> str | None:
         """Return a claim of a token; None for other secrets, and for claims that are not text."""
         value = _claims(self._value).get(name) if self.is_token else None

@@ -99,6 +99,15 @@ def test_key_is_exchanged_for_one_token(token_server: TokenServer) -> None:
     assert str(tokens.pop()).startswith("eyJ")
 
 
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_token_is_used_again_when_the_clocks_differ(token_server: TokenServer, hours: int) -> None:
+    token_server.clock_offset_s = hours * 3600.0
+    with token_server.open() as client:
+        for _ in range(5):
+            client.get_server_capabilities()
+    assert len(token_server.transport.credentials("auth/token")) == 1
+
+
 def test_client_config_enables_the_exchange_without_discovery(token_server: TokenServer) -> None:
     """With wire_version, the argument client_config decides, and by default requests have the key itself."""
     with token_server.open(**EXCHANGE) as client:
