@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift bench bench-transports chaos scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate drift bench bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -52,6 +52,9 @@ bench-transports: $(READY)  ## compare HTTP clients for Python
 
 chaos: $(READY)  ## train and sample through faults of networks, servers and machines, in an hour; CHAOS names scenarios
 	$(BIN)/python -m tests.rigs.chaos.run $(CHAOS)
+
+mutants: $(READY)  ## check that each package's own tests notice small changes of its code; MUTANTS names packages
+	$(BIN)/python -m tests.rigs.mutants.run $(MUTANTS)
 
 scale: $(READY)  ## run rollouts in many processes, in Ray and in a DataLoader; the first run downloads 1 GB
 	$(BIN)/python -m tests.rigs.scale.run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,8 @@ def ensure_venv(name: str, lock: Path, *, installer: str = "uv", pip_options: Se
     folder = ROOT / f".venv-{name}"
     python = folder / "bin" / "python"
     stamp = folder / "lock.sha256"
-    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    included = [lock.parent / name for name in re.findall(r"(?m)^-r (\S+)", lock.read_text())]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (lock, *included))).hexdigest()
     if python.exists() and stamp.exists() and stamp.read_text() == digest:
         return python
     shutil.rmtree(folder, ignore_errors=True)
