@@ -138,8 +138,13 @@ class CompletedFutures(Generic[T]):
         self._notify(put)
         try:
             for number in range(len(self._futures)):
+                if arrived.empty():
+                    # Futures that are done by now arrive, even if no time remains.
+                    await asyncio.sleep(0)
                 try:
-                    future = await wait_for(arrived.get(), None if end is None else end - loop.time())
+                    remaining = None if end is None else end - loop.time()
+                    # Without time, wait_for of Python 3.12 raises before it looks into the queue.
+                    future = await wait_for(arrived.get(), remaining) if arrived.empty() else arrived.get_nowait()
                 except asyncio.TimeoutError:
                     raise self._timeout_error(number) from None
                 bar.update()

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import io
 import sys
+import threading
+import time
 import types
 from concurrent.futures import Future
 
@@ -152,6 +154,72 @@ def test_as_completed_timeout_counts_finished_futures() -> None:
         asyncio.run(run())
     inner[1].set_result(1)
     assert futures[1].result(0) == 1
+
+
+def test_as_completed_that_ends_in_time_yields_all_futures() -> None:
+    """Futures that finish during the loop, before the timeout, are yielded and raise nothing."""
+    inner, futures = create_futures(2)
+    inner[0].set_result(0)
+    results = []
+    for future in tw.as_completed(futures, timeout=TEST_TIMEOUT_S):
+        results.append(future.result(0))
+        if len(results) == 1:
+            threading.Timer(0.05, inner[1].set_result, [1]).start()
+    assert results == [0, 1]
+
+    inner, futures = create_futures(2)
+    inner[0].set_result(0)
+
+    async def run() -> list[int]:
+        results = []
+        async for future in tw.as_completed(futures, timeout=TEST_TIMEOUT_S):
+            results.append(future.result(0))
+            if len(results) == 1:
+                asyncio.get_running_loop().call_later(0.05, inner[1].set_result, 1)
+        return results
+
+    assert asyncio.run(run()) == [0, 1]
+
+
+def test_as_completed_timeout_covers_the_whole_loop() -> None:
+    """The time that the loop's body takes counts; the futures that are done by then are yielded all the same."""
+    inner, futures = create_futures(3)
+    inner[0].set_result(0)
+    inner[1].set_result(1)
+    results = []
+    with pytest.raises(TimeoutError, match=r"2 of 3 futures were done within 0\.2 s"):
+        for future in tw.as_completed(futures, timeout=0.2):
+            results.append(future.result(0))
+            time.sleep(0.3)
+            start = time.monotonic()
+    assert results == [0, 1]
+    assert time.monotonic() - start < 0.2
+
+    async def run() -> None:
+        nonlocal start
+        async for future in tw.as_completed(futures, timeout=0.2):
+            results.append(future.result(0))
+            await asyncio.sleep(0.3)
+            start = time.monotonic()
+
+    results.clear()
+    with pytest.raises(TimeoutError, match=r"2 of 3 futures were done within 0\.2 s"):
+        asyncio.run(run())
+    assert results == [0, 1]
+    assert time.monotonic() - start < 0.2
+
+
+def test_as_completed_without_time_yields_finished_futures() -> None:
+    """A timeout of 0 s asks which futures are done, in both kinds of loops."""
+    inner, futures = create_futures(2)
+    for number, future in enumerate(inner):
+        future.set_result(number)
+
+    async def run() -> list[int]:
+        return [future.result(0) async for future in tw.as_completed(futures, timeout=0)]
+
+    assert [future.result(0) for future in tw.as_completed(futures, timeout=0)] == [0, 1]
+    assert asyncio.run(run()) == [0, 1]
 
 
 def test_as_completed_on_the_loop_thread_requires_async_for(client: tw.ServiceClient) -> None:
