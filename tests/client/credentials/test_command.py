@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
+import sys
 import traceback
 from pathlib import Path
 
@@ -44,6 +47,24 @@ def test_command_is_stopped_at_its_timeout(monkeypatch: pytest.MonkeyPatch, tmp_
     with pytest.raises(tw.TinkerError, match=r"ran for 0.1 s and was stopped; it must not wait for input"):
         asyncio.run(run_command(f"sleep 100; touch {tmp_path / 'went-on'}"))
     assert not (tmp_path / "went-on").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a FIFO")
+def test_timed_out_command_is_killed_with_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """When the error arrives, neither the shell nor a process that it started is alive."""
+    monkeypatch.setattr(command_module, "COMMAND_TIMEOUT_S", 1.0)
+    fifo = tmp_path / "open-while-the-command-runs"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(tw.TinkerError, match="was stopped"):
+            asyncio.run(run_command(f"exec 3>{fifo}; echo running >&3; sleep 30 & sleep 30"))
+        assert os.read(reader, 100) == b"running\n"
+        # The end of the file: every process that had it open has ended.
+        assert select.select([reader], [], [], 10) == ([reader], [], [])
+        assert os.read(reader, 100) == b""
+    finally:
+        os.close(reader)
 
 
 def test_command_runs_at_first_need_and_after_a_401(

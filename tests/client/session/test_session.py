@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
+from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._session import heartbeat
 from tinkerwire._transport import http_transport
 
@@ -80,6 +82,26 @@ def test_cancelled_creation_leaves_session_to_others(server: ScriptedServer, cli
     first._operations.creation.cancel()
     gate.release()
     second.result(TEST_TIMEOUT_S)
+
+
+def count_tasks() -> int:
+    """Return the number of tasks on the loop of all clients."""
+
+    async def count() -> int:
+        return len(asyncio.all_tasks())
+
+    return LOOP.start(count).result(TEST_TIMEOUT_S)
+
+
+def test_close_leaves_no_task_behind(server: ScriptedServer) -> None:
+    """The heartbeats of a closed client end at once, even if the loop runs on for another client."""
+    with open_client(server.url) as other_client:
+        other_client.get_server_capabilities()
+        number = count_tasks()
+        with open_client(server.url) as client:
+            client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+            assert count_tasks() > number
+        wait_until(lambda: count_tasks() <= number, "the tasks of the closed client end")
 
 
 @pytest.mark.usefixtures("quick")

@@ -176,6 +176,17 @@ def test_estimated_json_size_is_close_to_actual_size() -> None:
     assert size.measure(mixed) < 4 / 3 * len(JSON.converter.encode(mixed))
 
 
+@pytest.mark.parametrize("form", SIZES)
+def test_tensor_without_shape_counts_like_one_dimensional_tensor(form: str) -> None:
+    """A shape that the caller leaves out takes as many bytes as the shape that the request then has."""
+    size = SIZES[form][1]
+    inputs = [tw.TensorData(data=[0.5] * 7, dtype="float32", shape=shape) for shape in (None, [7], [7, 1])]
+    datums = [tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={"weights": item}) for item in inputs]
+    for count in (size.bound, size.measure):
+        without_shape, flat, matrix = map(count, datums)
+        assert without_shape == flat < matrix
+
+
 def test_unknown_form_counts_as_larger_form() -> None:
     """The larger size counts until the form is known, and if the batch has no protobuf form."""
     text = tw.Datum(model_input=tw.ModelInput.from_ints([2**30] * 100), loss_fn_inputs={})
