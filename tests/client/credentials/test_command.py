@@ -51,7 +51,7 @@ def test_command_is_stopped_at_its_timeout(monkeypatch: pytest.MonkeyPatch, tmp_
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a FIFO")
 def test_timed_out_command_is_killed_with_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """When the error arrives, neither the shell nor a process that it started is alive."""
+    """The shell and the processes that it started are dead when the error arrives."""
     monkeypatch.setattr(command_module, "COMMAND_TIMEOUT_S", 1.0)
     fifo = tmp_path / "open-while-the-command-runs"
     os.mkfifo(fifo)

@@ -41,7 +41,7 @@ class Workspace:
             "only_mutate": self._files,
             "also_copy": ["schema", "docs"],
             "pytest_add_cli_args_test_selection": [f"tests/{name}" for name in package.tests],
-            # A mutant that waits for ever fails as a test that takes too long.
+            # A mutant that never ends fails as a test that takes too long.
             "pytest_add_cli_args": [
                 "--timeout=30",
                 "-p",
