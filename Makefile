@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift bench bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate drift bench bench-embedded bench-make bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -47,8 +47,14 @@ drift: $(READY)  ## compare real releases of the official SDK with the contract;
 bench: $(READY)  ## measure CPU, time and memory against the official SDK, in one run
 	$(BIN)/python -m tests.rigs.bench.run
 
+bench-embedded: $(READY)  ## measure the embedded server: tokens a second beside torch, requests a second, memory
+	$(BIN)/python -m tests.rigs.bench.embedded
+
+bench-make: $(READY)  ## time generate, check and the tests, and list the slowest tests
+	$(BIN)/python -m tests.rigs.bench.make_times
+
 bench-transports: $(READY)  ## compare HTTP clients for Python
-	$(BIN)/python -m tests.rigs.bench.transports
+	PYTHONPATH=tests $(BIN)/python -m tests.rigs.bench.transports
 
 chaos: $(READY)  ## train and sample through faults of networks, servers and machines, in an hour; CHAOS names scenarios
 	$(BIN)/python -m tests.rigs.chaos.run $(CHAOS)

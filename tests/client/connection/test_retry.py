@@ -30,7 +30,7 @@ def create_model(client: tw.ServiceClient) -> tw.TrainingClient:
 
 
 def list_runs(client: tw.ServiceClient) -> Pending:
-    # Over a connection that is kept alive, aiohttp would resend a GET.
+    # Over a connection that is kept alive, many HTTP clients would resend a GET on their own.
     client.get_server_capabilities()
     return client.create_rest_client().list_training_runs()
 

@@ -2,6 +2,9 @@
 
 Each request posts a sample of 1,000 prompt tokens and then fetches its result (256 tokens and logprobs), as
 bytes in and bytes out: no JSON is made or read here. Prints one JSON object with the figures.
+
+`python transport_worker.py NAME hostile RESPONSE` sends a request to a server with a hostile response, and prints
+whether the client rejects or accepts it, hangs, or takes one response for another.
 """
 
 # Each transport is imported by the process that measures it, and by no other.
@@ -19,7 +22,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from support.hostile_responses import HOSTILE
+from support.raw_server import raw_server, send_parts
+
 Post = Callable[[str, bytes], Awaitable[bytes]]
+HOSTILE_TIMEOUT_S = 5.0
+"""Time after which a client that has received a hostile response counts as hung; the servers send at once."""
+TWO_RESPONSES = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"
+"""A response with another after it, which must not become the response to the next request."""
 RESULT_BYTES = 2000
 """Least size of the result of a sample, in JSON and in protobuf."""
 HEADERS = {"content-type": "application/json", "accept": "application/json", "x-api-key": "tml-bench"}
@@ -133,7 +143,7 @@ async def over_curl_cffi(in_flight: int) -> AsyncIterator[Post]:
 
 @contextlib.asynccontextmanager
 async def over_httptools(in_flight: int) -> AsyncIterator[Post]:
-    """Send over asyncio's protocols with httptools as parser, like a transport of our own would."""
+    """Send over asyncio's protocols with httptools as parser, and nothing else: the least that Python can do."""
     import httptools
 
     idle: list[Connection] = []
@@ -176,7 +186,28 @@ async def over_httptools(in_flight: int) -> AsyncIterator[Post]:
         connection.transport.close()
 
 
+@contextlib.asynccontextmanager
+async def over_tinkerwire(in_flight: int) -> AsyncIterator[Post]:
+    from tinkerwire._transport.backpressure import Traffic
+    from tinkerwire._transport.http_transport import HttpTransport
+    from tinkerwire_base.call import WireRequest
+
+    transports: dict[str, HttpTransport] = {}
+
+    async def post(url: str, body: bytes) -> bytes:
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        transport = transports.get(origin) or transports.setdefault(origin, HttpTransport(origin))
+        request = WireRequest(method="POST", path=parts.path, headers=HEADERS, content=body)
+        return (await transport.send(request, Traffic.SAMPLING_FUTURES, 60.0)).content
+
+    yield post
+    for transport in transports.values():
+        await transport.close()
+
+
 TRANSPORTS = {
+    "tinkerwire": over_tinkerwire,
     "httpx": over_httpx,
     "httpx2": over_httpx2,
     "httpx on pyqwest": over_httpx_on_pyqwest,
@@ -188,6 +219,7 @@ TRANSPORTS = {
     "asyncio and httptools": over_httptools,
 }
 MODULES = {
+    "tinkerwire": "tinkerwire._transport.http_transport",
     "httpx on pyqwest": "pyqwest.httpx",
     "httpx on aiohttp": "httpx_aiohttp",
     "curl_cffi": "curl_cffi.requests",
@@ -225,7 +257,26 @@ async def load(name: str, url: str, requests: int, in_flight: int) -> dict[str, 
     return {"cpu_ms": cpu / sent_requests * 2000, "per_s": sent_requests / wall, "peak_mib": read_memory_mib("VmHWM")}
 
 
+async def meet_hostile(name: str, response: bytes) -> str:
+    """Send a request to a server with a hostile response, and return how the client takes it."""
+    with raw_server(send_parts(response)) as server:
+        try:
+            async with TRANSPORTS[name](1) as post:
+                bodies = [await asyncio.wait_for(post(f"{server.url}/x", b"{}"), HOSTILE_TIMEOUT_S)]
+                if response == TWO_RESPONSES:
+                    bodies += [await post(f"{server.url}/x", b"{}") for _ in range(2)]
+        except asyncio.TimeoutError:
+            return "hung"
+        except Exception:
+            return "rejected"
+    return "mixed up" if b"evil" in bodies else "accepted"
+
+
 def main() -> None:
+    if sys.argv[2] == "hostile":
+        responses = HOSTILE | {"two responses": TWO_RESPONSES}
+        sys.stdout.write(json.dumps(asyncio.run(meet_hostile(sys.argv[1], responses[sys.argv[3]]))) + "\n")
+        return
     name, url, requests, in_flight = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     start_mib, cpu = read_memory_mib("VmRSS"), measure_cpu_s()
     __import__(MODULES.get(name, name))
