@@ -11,7 +11,8 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._connection.retry import BUILDING_PATHS
+from tinkerwire._connection.retry import BUILDING_PATHS, RepeatedErrors
+from tinkerwire_base.errors import ResponseInfo, status_error
 from tinkerwire_generated.operations import OPERATIONS
 
 pytestmark = pytest.mark.timeout(60)
@@ -69,3 +70,31 @@ def test_training_step_is_retried_to_max_attempts(server: ScriptedServer) -> Non
     with open_client(server.url) as client, pytest.raises(tw.InternalServerError):
         client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == FAST.max_attempts
+
+
+def make_error(status: int, text: str = "out of memory", **headers: str) -> tw.APIStatusError:
+    """Return the error of a response."""
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return status_error(status)("x", response=ResponseInfo(status_code=status, headers=names, text=text))
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ([make_error(500)] * 4, [False, False, True, True]),
+        ([make_error(500), make_error(500), make_error(500, "busy"), make_error(500)], [False] * 4),
+        ([make_error(500), make_error(500), make_error(503), make_error(503), make_error(503)], [False] * 4 + [True]),
+        ([make_error(499)] * 4, [False] * 4),
+        ([make_error(500, retry_after="1")] * 4, [False] * 4),
+        ([make_error(500, x_should_retry="true")] * 4, [False] * 4),
+        ([tw.APIConnectionError(message="x")] * 4, [False] * 4),
+        ([make_error(500), make_error(500), make_error(408), make_error(500)], [False] * 4),
+    ],
+    ids=["identical", "other text", "other status", "4xx", "Retry-After", "x-should-retry", "no response", "408"],
+)
+def test_error_is_permanent_after_two_identical_resends(errors: list[tw.TinkerError], expected: list[bool]) -> None:
+    """Only server errors with the same status and text count, without a header that requests a retry."""
+    counter = RepeatedErrors("/api/v1/create_model")
+    assert [counter.is_permanent(error) for error in errors] == expected
+    other_path = RepeatedErrors("/api/v1/optim_step")
+    assert not any(other_path.is_permanent(error) for error in errors)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tinkerwire as tw
-from tinkerwire._connection.retry import retry_after
-from tinkerwire._connection.retry_rules import Decision, Loop, find_rule
+from tinkerwire._connection.retry import retry_after, server_retry_after
+from tinkerwire._connection.retry_rules import Decision, Loop, error_types, find_rule
+from tinkerwire_base.call import ResponseLimits, SizeLimit
 from tinkerwire_base.errors import ResponseInfo, status_error
 
 POLICIES = st.builds(
@@ -156,3 +160,170 @@ def test_invalid_setting_is_named(setting: dict[str, Any]) -> None:
     """An invalid policy raises an error that names the setting."""
     with pytest.raises(ValueError, match=f"RetryConfig.{next(iter(setting))}"):
         tw.RetryConfig(**setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ({"max_result_bytes": 1.5}, "an int"),
+        ({"max_response_bytes": "1"}, "an int"),
+        ({"max_attempts": 1.5}, "an int"),
+        ({"max_connections": 1.5}, "an int"),
+        ({"enable_retry_logic": 1}, "True or False"),
+        ({"enable_stuck_detection": "yes"}, "True or False"),
+        ({"jitter_factor": "0.5"}, "a number"),
+        ({"retryable_exceptions": [OSError]}, "a tuple of exceptions"),
+        ({"retryable_exceptions": (OSError, 3)}, "exception classes"),
+        ({"retryable_exceptions": (OSError, int)}, "exception classes"),
+        ({"retry_if": 404}, "a plain function"),
+        ({"progress_timeout": True}, "seconds"),
+        ({"retry_delay_base": "1"}, "seconds"),
+        ({"retry_delay_max": None}, "seconds"),
+        ({"max_elapsed": math.nan}, "seconds"),
+        ({"retry_after_max": math.nan}, "seconds"),
+    ],
+)
+def test_setting_of_wrong_type_is_named(setting: dict[str, Any], expected: str) -> None:
+    """The error has the setting and the type that it must have."""
+    (name,) = setting
+    with pytest.raises(TypeError, match=rf"RetryConfig\.{name}\b.*expected {expected}"):
+        tw.RetryConfig(**setting)
+
+
+@pytest.mark.parametrize("name", ["max_result_bytes", "max_response_bytes"])
+def test_size_limit_is_at_least_one_byte(name: str) -> None:
+    """One byte is the least limit, and None sets none."""
+    settings: dict[str, Any] = {name: 1}
+    assert getattr(tw.RetryConfig(**settings), name) == 1
+    assert getattr(tw.RetryConfig(**{name: None}), name) is None
+    with pytest.raises(ValueError, match=f"RetryConfig.{name} must be at least 1 byte, got 0"):
+        tw.RetryConfig(**{name: 0})
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"max_attempts": 1},
+        {"max_connections": 1},
+        {"max_connections": None},
+        {"jitter_factor": 0},
+        {"jitter_factor": 1},
+        {"progress_timeout": 0},
+        {"retry_delay_max": 0},
+        {"max_elapsed": math.inf},
+        {"retry_after_max": int(sys.float_info.max)},
+    ],
+)
+def test_settings_accept_their_limits(setting: dict[str, Any]) -> None:
+    """The least and the largest value of a setting are valid."""
+    ((name, value),) = setting.items()
+    assert getattr(tw.RetryConfig(**setting), name) == value
+
+
+@pytest.mark.parametrize("name", ["progress_timeout", "retry_delay_base", "max_elapsed"])
+def test_integer_beyond_floats_is_too_large(name: str) -> None:
+    """An int that no float holds raises an error with the setting, which names math.inf."""
+    with pytest.raises(ValueError, match=f"RetryConfig.{name}: .* is too large; math.inf sets no limit"):
+        tw.RetryConfig(**{name: 10**400})
+
+
+def test_default_limits_are_those_that_nobody_set() -> None:
+    """Each of the three settings that limit retries ends the defaults; other settings do not."""
+    assert tw.RetryConfig().has_default_limits
+    assert tw.RetryConfig(retry_delay_base=3.0, max_connections=7).has_default_limits
+    for setting in ({"max_attempts": 9}, {"max_elapsed": 299.0}, {"retry_if": lambda error: None}):
+        assert not tw.RetryConfig(**setting).has_default_limits  # type: ignore[arg-type]
+
+
+def test_limits_of_responses_name_their_settings() -> None:
+    """Only results have the limit of results; errors and other responses have the smaller one."""
+    policy = tw.RetryConfig(max_result_bytes=2000, max_response_bytes=100)
+    small = SizeLimit(max_bytes=100, setting="RetryConfig.max_response_bytes")
+    large = SizeLimit(max_bytes=2000, setting="RetryConfig.max_result_bytes")
+    assert policy.response_limits(is_result=True) == ResponseLimits(result=large, error=small)
+    assert policy.response_limits(is_result=False) == ResponseLimits(result=small, error=small)
+    unlimited = tw.RetryConfig(max_result_bytes=None, max_response_bytes=None)
+    assert unlimited.response_limits(is_result=True) == ResponseLimits(result=None, error=None)
+
+
+def test_retries_end_at_each_limit_exactly() -> None:
+    """A retry may start at the very end of max_elapsed and of the time limit, but not after it."""
+    error = make_status_error(500)
+    policy = tw.RetryConfig(retry_delay_base=1.0, jitter_factor=0.0, max_elapsed=10.0, max_attempts=3)
+    assert policy.wait_before_retry(error, 1, 9.0) == 1.0
+    assert policy.wait_before_retry(error, 1, 9.1) is None
+    assert policy.wait_before_retry(error, 2, 8.0) == 2.0
+    assert policy.wait_before_retry(error, 3, 0.0) is None
+    assert attrs.evolve(policy, progress_timeout=5.0).wait_before_retry(error, 1, 4.5) is None
+    assert attrs.evolve(policy, progress_timeout=5.0).wait_before_retry(error, 1, 4.0) == 1.0
+    unlimited = attrs.evolve(policy, progress_timeout=5.0, enable_stuck_detection=False)
+    assert unlimited.time_limit == math.inf
+    assert unlimited.wait_before_retry(error, 1, 4.5) == 1.0
+
+
+def test_permanent_error_is_retried_only_by_the_users_decision() -> None:
+    """An error that looks permanent ends retries, unless retry_if returns True."""
+    error = make_status_error(500)
+    assert tw.RetryConfig().wait_before_retry(error, 1, 0.0) is not None
+    assert tw.RetryConfig().wait_before_retry(error, 1, 0.0, is_permanent=True) is None
+    decided = tw.RetryConfig(retry_if=lambda error: True)
+    assert decided.wait_before_retry(error, 1, 0.0, is_permanent=True) is not None
+    assert tw.RetryConfig(retry_if=lambda error: False).wait_before_retry(error, 1, 0.0) is None
+    assert not tw.RetryConfig().should_retry(make_status_error(409), Loop.POLL)
+    assert tw.RetryConfig().should_retry(make_status_error(409), Loop.REQUEST)
+
+
+def test_delay_of_late_attempts_stays_finite() -> None:
+    """Without a maximum, the delay stops to grow before it overflows."""
+    policy = tw.RetryConfig(retry_delay_base=1.0, retry_delay_max=math.inf, jitter_factor=0.0)
+    assert policy.delay(5) == 16.0
+    assert policy.delay(61) == policy.delay(5000) == 2.0**60
+
+
+def test_jitter_only_shortens_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The share by which a delay is shortened is the jitter factor times a random number."""
+    monkeypatch.setattr("random.random", lambda: 0.5)
+    assert tw.RetryConfig(retry_delay_base=8.0, jitter_factor=0.25).delay(1) == 7.0
+
+
+def test_deadline_has_the_limit_and_its_setting() -> None:
+    """The deadline of an operation ends after progress_timeout, which its error names."""
+    deadline = tw.RetryConfig(progress_timeout=7.0).deadline()
+    assert (deadline.seconds, deadline.setting) == (7.0, "RetryConfig.progress_timeout")
+
+
+def test_impossible_date_requests_no_delay() -> None:
+    """Dates that no calendar holds request no delay, and zero milliseconds are read as such."""
+    assert retry_after({"retry-after": "Fri, 99 Dec 2030 23:59:59 GMT"}) is None
+    assert retry_after({"retry-after-ms": "0"}) == 0.0
+
+
+def test_only_responses_request_a_delay() -> None:
+    """Errors without a response have none, and zero is no delay."""
+    assert server_retry_after(make_status_error(503, retry_after="3")) == 3.0
+    assert server_retry_after(make_status_error(503, retry_after="0")) is None
+    assert server_retry_after(tw.APIConnectionError(message="x")) is None
+
+
+def test_unsent_operation_frees_its_seq_id_without_a_connection_only() -> None:
+    """An operation whose request may have arrived keeps its seq_id."""
+    unsent, sent, unknown = (tw.APIConnectionError(message="x") for _ in range(3))
+    unsent.may_have_been_sent, sent.may_have_been_sent = False, True
+    other = tw.TinkerError("x")
+    other.may_have_been_sent = False
+    decisions = [find_rule(Loop.SUBMISSION, error).name for error in (unsent, sent, unknown, other)]
+    assert decisions == ["unsent operation", *["lost response"] * 3]
+
+
+def test_header_without_a_value_matches_no_rule() -> None:
+    """A response without x-should-retry does not match the rows about the header."""
+    names = [find_rule(Loop.REQUEST, make_status_error(status)).name for status in (404, 500)]
+    assert names == ["other error", "server error"]
+    assert find_rule(Loop.REQUEST, make_status_error(404, x_should_retry="True")).name == "header true"
+
+
+def test_errors_of_a_decision_are_those_of_its_rows() -> None:
+    """Samplers catch the errors of the rows of their loop that have the decision."""
+    assert error_types(Loop.SAMPLE, Decision.RESAMPLE) == (tw.FutureExpiredError,)
+    assert error_types(Loop.SAMPLE, Decision.REQUEUE) == (tw.RateLimitError,)
+    assert error_types(Loop.NAMED_SAVE, Decision.RESAMPLE) == ()
