@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -17,10 +18,16 @@ from hypothesis import strategies as st
 from tinkerwire_base import tensors
 from tinkerwire_base.tensors import (
     PrecisionWarning,
+    fits_float32,
     flat_array,
+    is_number_list,
+    is_wire_array,
+    plain_array,
     refuse_non_finite,
+    text_length,
     token_ids,
     wire_dtype,
+    wire_list,
 )
 from tinkerwire_generated.constants import LOSS_INPUT_DTYPES
 from tinkerwire_generated.models import Datum, ModelInput, TensorData
@@ -144,6 +151,16 @@ def test_rounding_warns_once_per_name_at_the_callers_line() -> None:
             Datum(model_input=ModelInput.from_ints([1]), loss_fn_inputs=inputs)
     assert [str(w.message).partition(":")[0] for w in caught] == ["weights", "logprobs"]
     assert all(issubclass(w.category, PrecisionWarning) and w.filename == __file__ for w in caught)
+
+
+def test_rounding_warns_once_per_name() -> None:
+    """The warning has the name, and the same name does not warn again."""
+    for name in ("weights", "logprobs"):
+        with pytest.warns(PrecisionWarning, match=rf"^{name}: float64 values are rounded to float32"):
+            wire_array(name, np.array([0.1]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            wire_array(name, np.array([0.1]))
 
 
 def test_exact_conversion_is_silent() -> None:
@@ -311,3 +328,139 @@ def test_torch_is_used_if_loaded_and_never_imported(monkeypatch: pytest.MonkeyPa
     modules: Any = sys.modules
     monkeypatch.setitem(modules, "torch", fake)
     assert wire_array("weights", Tensor()).tolist() == [1.5]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64", "uint64", "bool", ">f4", ">i8"])
+def test_arrays_in_column_order_become_contiguous(dtype: str) -> None:
+    """The rows of an array in Fortran's order, or of a slice with gaps, are contiguous on the wire."""
+    column_order = np.asfortranarray(np.array([[0, 1, 1], [1, 0, 0]], dtype))
+    for source in (column_order, column_order[:, ::2]):
+        array = wire_array("x", source)
+        assert array.flags.c_contiguous
+        assert array.dtype.isnative
+        assert array.tolist() == source.tolist()
+
+
+def test_wire_arrays_are_not_copied() -> None:
+    """An array of a dtype of the wire stays the same object, and others of its width share no needless copy."""
+    for dtype in ("float32", "int64"):
+        array = np.array([[1, 2]], dtype)
+        assert wire_array("x", array) is array
+        assert is_wire_array(array, dtype)
+        assert plain_array("x", array) is array
+    assert not is_wire_array(np.array([1.0], np.float32), "int64")
+    assert not is_wire_array(np.ones((2, 3), np.float32).T, "float32")
+    assert not is_wire_array(np.zeros(4, np.float32)[::2], "float32")
+    assert not is_wire_array([1.0], "float32")
+    assert not is_wire_array(np.array([1.0], ">f4"), "float32")
+
+
+def test_masked_arrays_are_rejected_by_name() -> None:
+    """Masked arrays of values and of tokens raise an error with the name."""
+    masked = np.ma.masked_array([1, 2], mask=[True, False])
+    for function in (wire_array, token_ids, plain_array):
+        with pytest.raises(TypeError, match=r"^weights: masked arrays cannot be sent"):
+            function("weights", masked)
+
+
+def test_other_values_are_rejected_by_name() -> None:
+    """Text, None and arrays of other dtypes raise an error with the name and the type."""
+    for value, kind in (("abc", "str"), (None, "NoneType"), ({1: 2}, "dict")):
+        with pytest.raises(TypeError, match=f"^weights: expected an array, a tensor or a list of numbers, got {kind};"):
+            wire_array("weights", value)
+    for dtype in ("complex64", "U3", "object", "datetime64[s]"):
+        with pytest.raises(TypeError, match=r"^weights: dtype .* has no wire form"):
+            wire_array("weights", np.zeros(2, dtype))
+
+
+def test_large_unsigned_value_is_named_with_its_position() -> None:
+    """A uint64 array may hold the largest int64; the first larger number raises with its place."""
+    assert wire_array("x", np.array([2**63 - 1], np.uint64)).tolist() == [2**63 - 1]
+    assert wire_array("x", np.array([], np.uint64)).dtype == np.int64
+    with pytest.raises(OverflowError, match=rf"^x\[1, 0\]: {2**63} does not fit into int64"):
+        wire_array("x", np.array([[1, 2], [2**63, 2**63 + 1]], np.uint64))
+
+
+def test_overflow_of_scalar_is_named_without_a_position() -> None:
+    """A number without dimensions has no place in the error."""
+    with pytest.raises(OverflowError, match=r"^weights: 1e\+39 does not fit into float32"):
+        wire_array("weights", np.float64(1e39))
+    assert wire_array("weights", np.array([np.inf, np.nan, 1.0])).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "expected"),
+    [
+        ([1, 2], "int64", True),
+        ([0], "int64", True),
+        ([], "int64", True),
+        ([-1], "int64", False),
+        ([2**53], "int64", False),
+        ([True], "int64", False),
+        ([1.0], "int64", False),
+        ((1.0, 2), "float32", True),
+        ([1, 2], "float32", True),
+        ([1.0, True], "float32", False),
+        ([1.0, None], "float32", False),
+        (np.array([1.0]), "float32", False),
+        (range(2), "int64", False),
+    ],
+)
+def test_lists_of_plain_numbers_are_recognized(values: Any, dtype: str, expected: bool) -> None:
+    """Only lists and tuples of Python's own numbers take the fast path."""
+    assert is_number_list(values, dtype) is expected
+
+
+def test_text_length_is_that_of_the_json_text() -> None:
+    """The text has brackets, digits and commas."""
+    assert text_length([]) == 2
+    assert text_length([1, 22, 333]) == len("[1,22,333]")
+    assert text_length([2**53 - 1]) == 18
+    for other in ([-1], [1.5], ["1"], [None], [[1]], [2**53], [{"1": 1}]):
+        assert text_length(other) is None
+
+
+def test_fast_check_of_float32_is_safe() -> None:
+    """Numbers near or beyond the limit, NaN and infinity are left to the slow check."""
+    assert fits_float32([])
+    assert fits_float32([1e38, -1e38])
+    for numbers in ([3.5e38], [-3.5e38], [math.nan], [math.inf], [3.4028234663852886e38], [10**400]):
+        assert not fits_float32(numbers)
+
+
+def test_only_floats_are_searched_for_non_finite_values() -> None:
+    """Integers and finite floats pass; the error has the first place, the value and the reason."""
+    refuse_non_finite("x", np.array([1, 2]))
+    refuse_non_finite("x", np.array([1.0, 2.0]))
+    with pytest.raises(ValueError, match=r"^x\[2\]: inf cannot be sent, because JSON has only finite numbers$"):
+        refuse_non_finite("x", np.array([1.0, 2.0, np.inf, np.nan]))
+    with pytest.raises(ValueError, match=r"^x: nan cannot be sent, because of this$"):
+        refuse_non_finite("x", np.array(np.nan), "of this")
+
+
+def test_lists_within_lists_are_typed_and_named() -> None:
+    """Rows of arrays and tuples are read, and the first invalid item of any row is named."""
+    assert wire_list("x", [np.array([1, 2]), (3, 4)], "int64").tolist() == [[1, 2], [3, 4]]
+    assert wire_list("x", [], "float32").shape == (0,)
+    assert wire_list("x", [np.float32(1.5), 2], "float32").tolist() == [1.5, 2.0]
+    assert wire_list("x", [np.bool_(True), np.int8(3)], "int64").tolist() == [1, 3]
+    for value, place in (([[1, 2], [3, "a"]], r"\[1, 1\]"), ([(1,), (None,)], r"\[1, 0\]"), ([1, "a"], r"\[1\]")):
+        with pytest.raises(TypeError, match=rf"^x{place}: expected an int"):
+            wire_list("x", value, "int64")
+    with pytest.raises(ValueError, match=r"^x\[1\]: rows must have equal lengths"):
+        wire_list("x", [[[1], [2]], [[1], [2, 3]]], "int64")
+    for number in (-(2**63) - 1, 2**63):
+        with pytest.raises(OverflowError, match=rf"^x\[0, 1\]: {number} does not fit into 64 bits"):
+            wire_list("x", [[1, number], [2, 3]], "int64")
+
+
+def test_torch_is_found_loaded_or_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loaded torch counts as installed; otherwise the import system decides."""
+    modules: Any = sys.modules
+    monkeypatch.setitem(modules, "torch", SimpleNamespace())
+    monkeypatch.setattr(tensors, "find_spec", lambda name: None)
+    assert tensors.is_torch_installed()
+    monkeypatch.delitem(sys.modules, "torch")
+    assert not tensors.is_torch_installed()
+    monkeypatch.setattr(tensors, "find_spec", lambda name: name if name == "torch" else None)
+    assert tensors.is_torch_installed()

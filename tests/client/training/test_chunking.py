@@ -47,6 +47,65 @@ def test_chunks_are_as_large_as_they_can_be(sizes: list[int], limits: tw.ChunkLi
         assert is_full or sum(map(count_values, [*chunk, following[0]])) > limits.max_values
 
 
+class FixedSizes:
+    """Counter of bytes with given numbers per datum, which records the datums that it measures."""
+
+    def __init__(self, bounds: list[int], measures: list[int]) -> None:
+        self.datums = [make_datum(1) for _ in bounds]
+        self.measured: list[int] = []
+        self._sizes = {
+            id(datum): size for datum, size in zip(self.datums, zip(bounds, measures, strict=True), strict=True)
+        }
+
+    def bound(self, datum: tw.Datum) -> int:
+        """Return the given upper bound."""
+        return self._sizes[id(datum)][0]
+
+    def measure(self, datum: tw.Datum) -> int:
+        """Return the given count."""
+        self.measured.append(next(i for i, item in enumerate(self.datums) if item is datum))
+        return self._sizes[id(datum)][1]
+
+    def split(self, around: int, **limits: int) -> list[int]:
+        """Return the lengths of the chunks."""
+        return [len(chunk) for chunk in split_batch(self.datums, tw.ChunkLimits(**limits), self, around)]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "measures", "around", "limit", "lengths", "measured"),
+    [
+        ([40, 40, 20], [1, 1, 1], 0, 100, [3], []),
+        ([40, 40, 19], [1, 1, 1], 1, 100, [3], []),
+        ([40, 40, 20], [40, 40, 20], 1, 100, [2, 1], [0, 1, 2]),
+        ([60, 60, 60], [30, 30, 40], 0, 100, [3], [0, 1, 2]),
+        ([60, 60, 60], [30, 30, 41], 0, 100, [2, 1], [0, 1, 2]),
+        ([60, 60, 10, 60], [30, 30, 5, 40], 0, 100, [3, 1], [0, 1, 2, 3]),
+        ([60, 60, 10, 60], [30, 30, 5, 35], 0, 100, [4], [0, 1, 2, 3]),
+        ([90, 90, 90, 90], [50, 50, 50, 50], 0, 100, [2, 2], [0, 1, 2, 3]),
+        ([300, 10, 10], [200, 5, 5], 0, 100, [1, 2], [0, 1]),
+    ],
+)
+def test_datums_are_measured_once_and_only_near_the_byte_limit(
+    bounds: list[int], measures: list[int], around: int, limit: int, lengths: list[int], measured: list[int]
+) -> None:
+    """Bounds decide while they fit; beyond the limit, each datum is counted at most once, and the counts decide."""
+    sizes = FixedSizes(bounds, measures)
+    assert sizes.split(around, max_body_bytes=limit) == lengths
+    assert sorted(set(sizes.measured)) == measured
+    assert len(sizes.measured) == len(set(sizes.measured))
+
+
+def test_tighter_limits_of_the_server_apply() -> None:
+    """Of each limit that the server has, too, the smaller one holds; no limit is below 1."""
+    limits = tw.ChunkLimits(max_datums=50, max_values=7, max_body_bytes=1000)
+    config = tw.types.ClientConfigResponse(fwdbwd_max_chunk_len=20, fwdbwd_max_chunk_bytes_count=2000)
+    assert limits.within(config) == tw.ChunkLimits(max_datums=20, max_values=7, max_body_bytes=1000)
+    config = tw.types.ClientConfigResponse(fwdbwd_max_chunk_len=200, fwdbwd_max_chunk_bytes_count=500)
+    assert limits.within(config) == tw.ChunkLimits(max_datums=50, max_values=7, max_body_bytes=500)
+    config = tw.types.ClientConfigResponse(fwdbwd_max_chunk_len=0, fwdbwd_max_chunk_bytes_count=-3)
+    assert limits.within(config) == tw.ChunkLimits(max_datums=1, max_values=7, max_body_bytes=1)
+
+
 def test_chunk_limit_counts_tokens_images_and_tensor_elements() -> None:
     """Tokens, expected tokens of images and stored tensor elements count; images of unknown length do not."""
     inputs = {"target_tokens": np.zeros((3, 4), dtype=np.int64), "weights": [0.5] * 5}

@@ -34,6 +34,7 @@ PACKAGES = (
         ),
         (
             "client/training/test_chunking.py",
+            "client/training/test_output_checks.py",
             "client/training/test_request_size.py",
             "client/training/test_result_merging.py",
         ),
