@@ -299,7 +299,7 @@ def test_impossible_date_requests_no_delay() -> None:
 
 
 def test_only_responses_request_a_delay() -> None:
-    """Errors without a response have none, and zero is no delay."""
+    """Errors without a response request none, and a delay of zero does not count."""
     assert server_retry_after(make_status_error(503, retry_after="3")) == 3.0
     assert server_retry_after(make_status_error(503, retry_after="0")) is None
     assert server_retry_after(tw.APIConnectionError(message="x")) is None
