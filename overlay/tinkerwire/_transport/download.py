@@ -54,14 +54,14 @@ async def _fetch(url: str, max_bytes: int, silence_s: float) -> WireResponse:
     )
     opened: list[HttpConnection] = []
 
-    async def exchange() -> WireResponse:
-        opened.append(await wait_for(connector.connect(opened.remove, silence_s), silence_s))
-        return await opened[0].exchange(
-            request, connector.encode_head, f"{parts.scheme}://{parts.hostname}/...", silence_s
-        )
+    async def connect() -> None:
+        opened.append(await connector.connect(lambda _: None, silence_s))
 
     try:
-        return await exchange()
+        await wait_for(connect(), silence_s)
+        url_in_errors = f"{parts.scheme}://{parts.hostname}/..."
+        return await opened[0].exchange(request, connector.encode_head, url_in_errors, silence_s)
     finally:
+        # A cancellation may come together with the connection.
         for connection in opened:
             connection.abort()

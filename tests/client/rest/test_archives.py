@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 import tinkerwire as tw
 from support.clients import open_client
 from support.embedded import embedded_http_server
-from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
+from tinkerwire._rest import archives
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
@@ -77,6 +79,67 @@ def test_archive_is_downloaded_without_the_key(server: ScriptedServer, rest: tw.
     assert not [
         name for request in stored for name in request.headers if name.lower() in ("x-api-key", "authorization")
     ]
+
+
+def test_download_follows_redirects(server: ScriptedServer, rest: tw.RestClient) -> None:
+    """A relative redirect is followed, and the archive arrives as it is stored, even if its encoding is compressed."""
+    content = gzip.compress(b"a tar")
+    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
+        b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=a%2Fb"}
+    )
+    server.rules["stored"] = lambda _: ScriptedResponse(b"", status=307, headers={"location": "moved?sig=c d"})
+    server.rules["moved"] = lambda _: ScriptedResponse(content, headers={"content-encoding": "gzip"})
+    assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S) == content
+    assert [request.query for request in server.named("stored")] == [{"sig": "a/b"}]
+    assert [request.query for request in server.named("moved")] == [{"sig": "c d"}]
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [("stored", "more than 10 times"), ("file:///etc/passwd", "redirected to file"), ("ftp://x/y", "to ftp")],
+)
+def test_invalid_redirect_of_a_download_is_rejected(
+    server: ScriptedServer, rest: tw.RestClient, location: str, message: str
+) -> None:
+    """A loop, and a redirect to another scheme than http and https, end in an error."""
+    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
+        b"", status=302, headers={"location": f"{server.url}/api/v1/stored"}
+    )
+    server.rules["stored"] = lambda _: ScriptedResponse(b"", status=302, headers={"location": location})
+    with pytest.raises(tw.TinkerError, match=message):
+        rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
+
+
+def test_oversized_archive_is_not_downloaded(
+    server: ScriptedServer, rest: tw.RestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the way to download it to a file."""
+    monkeypatch.setattr(archives, "MAX_DOWNLOAD_BYTES", 1000)
+    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
+        b"", status=302, headers={"location": f"{server.url}/api/v1/stored"}
+    )
+    server.rules["stored"] = lambda _: ScriptedResponse(bytes(1001))
+    with pytest.raises(tw.TinkerError, match=r"larger than 1000 bytes.*get_checkpoint_archive_url"):
+        rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
+
+
+def test_slow_download_has_no_limit_of_its_whole_time(
+    server: ScriptedServer, rest: tw.RestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is for silence: a download that takes longer than it succeeds while data arrive."""
+    monkeypatch.setattr(archives, "DOWNLOAD_SILENCE_S", 1.0)
+    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
+        b"", status=302, headers={"location": f"{server.url}/api/v1/stored"}
+    )
+    server.rules["stored"] = lambda _: ScriptedResponse(bytes(30), trickle_s=0.05)
+    assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S) == bytes(30)
+    gate = Gate()
+    server.rules["stored"] = lambda _: ScriptedResponse(bytes(30), gate=gate)
+    try:
+        with pytest.raises(tw.APITimeoutError, match="no data within 1 s"):
+            rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
+    finally:
+        gate.release()
 
 
 @pytest.mark.parametrize(
