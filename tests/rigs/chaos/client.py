@@ -47,7 +47,7 @@ class ClientResult:
     problem: str | None = None
 
 
-def run_client(url: str, result: ClientResult, options: argparse.Namespace) -> None:
+def run_client(url: str, result: ClientResult, steps: float, options: argparse.Namespace) -> None:
     """Train and sample until the end of the steps or of the time."""
     pauses = random.Random(result.number)
     end = time.monotonic() + options.seconds
@@ -55,7 +55,7 @@ def run_client(url: str, result: ClientResult, options: argparse.Namespace) -> N
     wire = None if options.discovers else WIRE
     with tw.ServiceClient(base_url=url, api_key="tml-chaos", retry=PATIENT, wire_version=wire) as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=result.number)
-        while result.steps < options.steps and time.monotonic() < end:
+        while result.steps < steps and time.monotonic() < end:
             tokens = [result.steps % 250, result.number, 8, 9]
             inputs = {"target_tokens": tokens[1:], "weights": [1.0] * 3}
             datum = tw.Datum(model_input=tw.ModelInput.from_ints(tokens[:-1]), loss_fn_inputs=inputs)
@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("url")
     parser.add_argument("--first", type=int, default=0, help="number of the first client")
     parser.add_argument("--clients", type=int, default=1)
-    parser.add_argument("--steps", type=float, default=math.inf)
+    parser.add_argument("--steps", type=int, nargs="+", help="steps of each client; by default the time is the limit")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--pause", type=float, default=0.0, help="mean seconds between two steps")
     parser.add_argument("--discovers", action="store_true", help="discover the wire version and the flags")
@@ -94,13 +94,14 @@ def main(arguments: list[str]) -> int:
     logging.disable(logging.CRITICAL)
     results = [ClientResult(number) for number in range(options.first, options.first + options.clients)]
 
-    def run(result: ClientResult) -> None:
+    def run(result: ClientResult, steps: float) -> None:
         try:
-            run_client(options.url, result, options)
+            run_client(options.url, result, steps, options)
         except Exception as error:
             result.problem = f"{type(error).__name__}: {error}"
 
-    threads = [threading.Thread(target=run, args=(result,)) for result in results]
+    limits = options.steps or [math.inf] * len(results)
+    threads = [threading.Thread(target=run, args=limited) for limited in zip(results, limits, strict=True)]
     for thread in threads:
         thread.start()
     for thread in threads:

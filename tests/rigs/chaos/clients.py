@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from tests.rigs.chaos.client import ClientResult, count_samples
@@ -26,8 +28,6 @@ PAUSE_S = 4.0
 MEMORY_INTERVAL_S = 5.0
 LATE_S = 300.0
 """Time for the operations that are in flight at the end."""
-REPLAYS = 2
-"""Replays at the same time."""
 OPTIONS = ("--wire", "0.38.0", "--long-poll", "5")
 
 
@@ -67,21 +67,24 @@ def _run_all(folder: Path, settings: Settings) -> tuple[list[ClientResult], dict
         server.stop()
 
 
-def _replay(result: ClientResult, url: str) -> ClientResult:
-    """Repeat the operations of a client without failures."""
-    process = start_clients(url, "--first", result.number, "--steps", result.steps)
-    (replayed,) = read_results(process, LATE_S) or [ClientResult(result.number, problem="the replay did not end")]
-    return replayed
+def _replay(results: Sequence[ClientResult], url: str) -> list[ClientResult]:
+    """Repeat the operations of the clients of one process without failures."""
+    steps = [result.steps for result in results]
+    process = start_clients(url, "--first", results[0].number, "--clients", len(steps), "--steps", *steps)
+    missing = [ClientResult(result.number, problem="the replay did not end") for result in results]
+    return read_results(process, LATE_S) or missing
 
 
-def _compare(folder: Path, results: list[ClientResult]) -> list[str]:
+def _compare(folder: Path, results: list[ClientResult], settings: Settings) -> list[str]:
     """Compare the final states and samples of clients with those of a replay."""
     with tempfile.TemporaryDirectory() as name:
         server = ServerProcess(name, *OPTIONS)
         server.start()
         try:
-            with ThreadPoolExecutor(REPLAYS) as pool:
-                replays = list(pool.map(lambda result: _replay(result, server.url), results))
+            groups = [results[index : index + settings.clients] for index in range(0, len(results), settings.clients)]
+            with ThreadPoolExecutor(settings.workers) as pool:
+                replayed_groups = list(pool.map(partial(_replay, url=server.url), groups))
+            replays = list(chain.from_iterable(replayed_groups))
         finally:
             server.stop()
         problems = []
@@ -106,7 +109,7 @@ def run_clients(settings: Settings) -> tuple[str, bool]:
         samples = sum(count_samples(result.steps) for result in results)
         problems += [] if problems else check_journal(folder, samples)
         started = time.monotonic()
-        problems += [] if problems else _compare(folder, results)
+        problems += [] if problems else _compare(folder, results, settings)
         replay_s = time.monotonic() - started
     steps = [result.steps for result in results]
     injected = sum(failures.get(kind, 0) for kind in KINDS)
