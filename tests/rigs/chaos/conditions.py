@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,13 +41,13 @@ class Scene:
 
     Args:
         folder: folder of the server.
-        server: process id of the server.
+        server: the server.
         client: process id of the client.
         clocks: file with the offset of each process's clock, ``client`` and ``server``.
     """
 
     folder: Path
-    server: int
+    server: ServerProcess
     client: int
     clocks: dict[str, Path]
 
@@ -79,25 +80,40 @@ def move_clock(process: str, hours: float, scene: Scene) -> None:
     scene.clocks[process].write_text(str(hours * HOUR_S))
 
 
-def suspend(process: str, seconds: float, scene: Scene) -> None:
+def start_later(hours: float, scene: Scene) -> None:
+    """Kill the server, and start it again after hours, as its wall clock shows."""
+    scene.server.kill()
+    move_clock("server", hours, scene)
+    scene.server.start()
+
+
+def suspend(pid: int, seconds: float) -> None:
     """Suspend a process, and let it go on."""
-    pid = scene.server if process == "server" else scene.client
     os.kill(pid, signal.SIGSTOP)
     time.sleep(seconds)
     os.kill(pid, signal.SIGCONT)
+
+
+def suspend_server(seconds: float, scene: Scene) -> None:
+    """Suspend the server, and with it each request that is in flight."""
+    suspend(scene.server.pid, seconds)
+
+
+def suspend_client(seconds: float, scene: Scene) -> None:
+    """Suspend the client, and with it its heartbeats."""
+    suspend(scene.client, seconds)
 
 
 CONDITIONS: dict[str, Callable[[Scene], None]] = {
     f"the disk of the server is full for {FULL_S:.0f} s": fill_disk,
     "the server's clock jumps 3 hours forward": partial(move_clock, "server", 3),
     "the server's clock jumps 3 hours back": partial(move_clock, "server", -3),
+    "the server is killed, and started again 3 hours later": partial(start_later, 3),
     "the client's clock jumps 3 hours forward": partial(move_clock, "client", 3),
     "the client's clock jumps 3 hours back": partial(move_clock, "client", -3),
-    f"the server is suspended for {POLL_S:.0f} s, longer than a held poll": partial(suspend, "server", POLL_S),
-    f"the server is suspended for {LIMIT_S:.0f} s, longer than the limits of all requests": partial(
-        suspend, "server", LIMIT_S
-    ),
-    f"the client is suspended for {HEARTBEATS_S:.0f} s, three heartbeats": partial(suspend, "client", HEARTBEATS_S),
+    f"the server is suspended for {POLL_S:.0f} s, longer than a held poll": partial(suspend_server, POLL_S),
+    f"the server is suspended for {LIMIT_S:.0f} s, longer than all requests may take": partial(suspend_server, LIMIT_S),
+    f"the client is suspended for {HEARTBEATS_S:.0f} s, three heartbeats": partial(suspend_client, HEARTBEATS_S),
 }
 
 
@@ -132,7 +148,7 @@ def run_condition(disturb: Callable[[Scene], None] | None) -> Outcome:
             client = start_clients(server.url, *fields, variables=variables["client"])
             _wait_for_model(folder / "data")
             if disturb is not None:
-                disturb(Scene(folder, server.pid, client.pid, clocks))
+                disturb(Scene(folder, server, client.pid, clocks))
             (result,) = read_results(client, MAX_SECONDS) or [ClientResult(0, problem="the work did not end")]
         finally:
             server.stop()
@@ -171,7 +187,7 @@ def run_expired_session() -> tuple[float, str]:
         started = time.monotonic()
         client = start_clients(url, "--steps", STEPS, "--pause", PAUSE_S)
         time.sleep(6.0)
-        suspend("client", HEARTBEATS_S, Scene(Path(), 0, client.pid, {}))
+        suspend(client.pid, HEARTBEATS_S)
         (result,) = read_results(client, MAX_SECONDS)
         return time.monotonic() - started, str(result.problem)
 
@@ -207,7 +223,7 @@ def run_conditions(settings: Settings) -> tuple[str, bool]:
     for name, error_job in error_jobs.items():
         seconds, problem = error_job.result()
         is_expected &= problem.startswith(f"{ERRORS[name][1]}:")
-        rows.append(f"| {name} | {seconds:.0f} s | {problem} |")
+        rows.append(f"| {name} | {seconds:.0f} s | {_shorten(problem)} |")
     table = "\n".join(rows)
     report = f"""\
 ### Conditions of the machine
@@ -223,3 +239,10 @@ to the bit, or the call raises the named error.
 {table}
 """
     return report, is_expected
+
+
+def _shorten(problem: str) -> str:
+    """Return the beginning of an error, without ids, addresses and paths."""
+    for pattern, replacement in ((r"s-[0-9a-f]{32}", "ID"), (r"http://\S+/api/v1/", ""), (r"'/[^']*'", "PATH")):
+        problem = re.sub(pattern, replacement, problem)
+    return problem.partition(";")[0]

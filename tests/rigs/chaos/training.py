@@ -10,14 +10,14 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import attrs
 from tests.rigs.chaos.memory import GROWTH_MIB, check_level, read_memory_mib
-from tests.rigs.chaos.proxy import KINDS, run_failure_proxy
+from tests.rigs.chaos.proxy import KINDS, LATE_S, STALL_S, STATUSES, run_failure_proxy
 from tests.rigs.chaos.settings import Settings
 from tests.rigs.chaos.state import check_journal, read_checkpoint
 from tests.support.embedded import ServerProcess
@@ -189,34 +189,50 @@ def run_cases(settings: Settings) -> tuple[str, bool]:
         problems += [] if outcome.texts == calm.texts else ["samples differ"]
         is_equal &= not problems
         rows.append(_render_row(calm, outcome, problems))
-    return _render_report(settings, rows), is_equal
+    return _render_report(settings, rows, _render_kinds(outcomes.values())), is_equal
 
 
 def _render_row(calm: Outcome, outcome: Outcome, problems: list[str]) -> str:
     injected = sum(outcome.failures[kind] for kind in KINDS)
-    kinds = ", ".join(f"{kind} {outcome.failures[kind]}" for kind in KINDS)
     memory = outcome.memory_mib
     memory_text = f"{memory[len(memory) // 3]:.0f}, {memory[-1]:.0f} MiB" if memory else ""
     return (
         f"| {outcome.case.wire} | {outcome.case.share:.0%} | {outcome.kills} | {sum(outcome.failures.values())} "
-        f"| {injected}: {kinds} | {calm.seconds:.0f} s | {outcome.seconds:.0f} s | {memory_text} "
+        f"| {injected} | {calm.seconds:.0f} s | {outcome.seconds:.0f} s | {memory_text} "
         f"| {'; '.join(problems) or 'equal to the bit'} |"
     )
 
 
-def _render_report(settings: Settings, rows: list[str]) -> str:
-    table = "\n".join(rows)
+def _render_kinds(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return a row for each kind of failure: its requests at each share, in all wire versions together."""
+    counts = {share: Counter[str]() for share in SHARES}
+    for outcome in outcomes:
+        if outcome.case.share:
+            counts[outcome.case.share].update(outcome.failures)
+    return [f"| {kind} | {' | '.join(str(counts[share][kind]) for share in SHARES)} |" for kind in KINDS]
+
+
+def _render_report(settings: Settings, rows: list[str], kinds: list[str]) -> str:
+    table, kinds_table = "\n".join(rows), "\n".join(kinds)
     return f"""\
 ### Failures and kills
 
 {settings.steps} steps and {settings.samples} samples in each run, through a proxy on the socket that injects failures
 into a share of the requests, seed {settings.seed}, {settings.workers} runs at a time. The server is killed with -9 and
-started again at random moments. A 409 is not injected into polls and saves, where it is a final response. After each
-run, the weights and the optimizer must be equal to those of a run without failures to the bit, each sample drawn once,
-no operation pending, and no thread, socket or file left. The memory of the client, with the proxy in its process, may
-grow by at most {GROWTH_MIB:.0f} MiB from the end of the first third of the run to its end.
+started again at random moments. After each run, the weights and the optimizer must be equal to those of a run without
+failures to the bit, each sample drawn once, no operation pending, and no thread, socket or file left. The memory of the
+client, with the proxy in its process, may grow by at most {GROWTH_MIB:.0f} MiB from the end of the first third of the
+run to its end.
 
 | wire | failures | kills | requests | injected | without failures | with failures | memory, third and end | outcome |
 |---|---|---|---|---|---|---|---|---|
 {table}
+
+The kinds of failures, as numbers of requests. "Before" and "after" are before and after the server acted; a duplicate
+is sent twice at once or {LATE_S} s later; a stall lasts {STALL_S:.0f} s. The statuses are
+{", ".join(map(str, STATUSES))}, without 409 for polls and saves, where it is a final response.
+
+| kind | {" | ".join(f"{share:.0%}" for share in SHARES)} |
+|---|{"---|" * len(SHARES)}
+{kinds_table}
 """
