@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
+from tinkerwire._sampling.sample_seq_ids import SampleSeqIds, join_session
+from tinkerwire._wire.dialect import Dialect
 from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
 pytestmark = pytest.mark.timeout(60)
@@ -67,6 +72,62 @@ def test_missing_join_endpoint_falls_back_to_random_ranges(server: ScriptedServe
             future = clone.sample(PROMPT, 1, PARAMS)
             assert isinstance(future.exception(TEST_TIMEOUT_S), tw.PermissionDeniedError) is is_fatal
     assert len(server.named("join_sampling_session")) == (2 if is_fatal else 1)
+
+
+def test_copy_joins_once_before_its_first_sample() -> None:
+    """Samples that start together share one number; a failed join is repeated by the next sample."""
+    joins = []
+
+    async def join() -> int:
+        joins.append(None)
+        await asyncio.sleep(0)
+        if len(joins) == 1:
+            raise tw.TinkerError("no")
+        return 3
+
+    async def run() -> None:
+        ids = SampleSeqIds(join)
+        assert ids.copy_number is None
+        with pytest.raises(tw.TinkerError, match="no"):
+            await ids.next()
+        assert ids.copy_number is None
+        numbers = await asyncio.gather(*(ids.next() for _ in range(4)))
+        assert sorted(numbers) == [3 * SEQ_IDS_PER_COPY + i for i in range(4)]
+        assert ids.copy_number == 3
+        assert await ids.next() == 3 * SEQ_IDS_PER_COPY + 4
+        assert len(joins) == 2
+
+    asyncio.run(run())
+
+
+def test_original_client_counts_from_zero() -> None:
+    """It is copy 0, and joins nothing."""
+    ids = SampleSeqIds()
+
+    async def run() -> list[int]:
+        return [await ids.next() for _ in range(3)]
+
+    assert ids.copy_number == 0
+    assert asyncio.run(run()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("drawn", "number"), [(0, 1), (SEQ_IDS_PER_COPY - 1, SEQ_IDS_PER_COPY)])
+def test_random_number_of_a_copy_is_in_range(monkeypatch: pytest.MonkeyPatch, drawn: int, number: int) -> None:
+    """It is at least 1, as 0 is the original client, and at most the number of ranges."""
+    limits = []
+
+    def draw(limit: int) -> int:
+        limits.append(limit)
+        return drawn
+
+    monkeypatch.setattr("secrets.randbelow", draw)
+
+    async def dialect() -> Dialect:
+        return Dialect.from_client_config(None)
+
+    connection: Any = SimpleNamespace(dialect=dialect)
+    assert asyncio.run(join_session(connection, "s")) == number
+    assert limits == [SEQ_IDS_PER_COPY]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

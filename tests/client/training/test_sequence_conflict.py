@@ -154,6 +154,16 @@ def test_operation_that_may_have_run_is_not_resent(server: ScriptedServer) -> No
         ("Training request sequence number was reused", None),
         ("seq_id 5 was used by another request; take the next free one", None),
         ("Sequence conflict: expected 5, got 5.", None),
+        ("Sequence conflict: expected 0, got 5.", 0),
+        (f"Sequence conflict: expected {2**31 - 1}, got 5.", 2**31 - 1),
+        (f"Sequence conflict: expected {2**31}, got 5.", None),
+        ("seq_id 5: the last one was 0", 1),
+        ("SEQ_NUM 5 is wrong, NEXT is 6", 6),
+        ("out-of-sequence; must be 4", 4),
+        ('{"detail":"sequence conflict","next":true,"expected_seq":2}', 2),
+        ('{"detail":"sequence conflict","nested":[{"other":1},{"expectedid":4}]}', 4),
+        ('{"detail":"sequence conflict: last was 8","expected":"9"}', 9),
+        ("[1, sequence conflict", None),
     ],
 )
 def test_expected_seq_id_is_read_from_the_response(text: str, expected: int | None) -> None:
@@ -179,6 +189,36 @@ def test_expected_seq_id_is_read_from_the_response(text: str, expected: int | No
 def test_other_errors_are_not_conflicts(error: tw.TinkerError) -> None:
     """Only errors that are certainly about the seq_id are resent under another one."""
     assert sequence_conflict(error, 5) is None
+
+
+@pytest.mark.parametrize("status", [400, 412, 422])
+def test_other_status_is_a_conflict_if_it_has_both_seq_ids(status: int) -> None:
+    """The text must name the seq_id of the request, as a number of its own, and another one."""
+
+    def read(text: str) -> tw.SequenceConflictError | None:
+        return sequence_conflict(status_error(status)("x", ResponseInfo(status_code=status, text=text)), 5)
+
+    conflict = read("sequence conflict: expected 3, got 5")
+    assert conflict is not None
+    assert (conflict.seq_id, conflict.expected_seq_id, conflict.status_code) == (5, 3, status)
+    assert "the request had seq_id 5, and the server expects 3" in str(conflict)
+    for text in ("sequence conflict: expected 3", "sequence conflict: expected 3, got 15", "seq_id 5 was wrong"):
+        assert read(text) is None
+    assert read("sequence conflict: expected 3, got 51") is None
+
+
+def test_failed_operation_may_report_a_conflict() -> None:
+    """The failure of an operation becomes a conflict of status 409; without a number, the error expects another one."""
+    conflict = sequence_conflict(RequestFailedError("sequence conflict: expected 3, got 5"), 5)
+    assert conflict is not None
+    assert (conflict.expected_seq_id, conflict.status_code) == (3, 409)
+    error = status_error(409)("used", ResponseInfo(status_code=409), {"detail": "sequence conflict"})
+    assert sequence_conflict(error, 5) is None
+    error = status_error(409)("sequence conflict", ResponseInfo(status_code=409), {"detail": 1})
+    conflict = sequence_conflict(error, 5)
+    assert conflict is not None
+    assert conflict.body == {"detail": 1}
+    assert "expects another one" in str(conflict)
 
 
 @given(st.text(), st.integers(0, 2**40))
