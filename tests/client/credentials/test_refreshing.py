@@ -148,3 +148,81 @@ def test_cancelled_waiter_does_not_stop_the_refresh() -> None:
             await replacement
 
     run_check(check)
+
+
+def test_times_of_a_refresh_follow_from_the_lifetime() -> None:
+    """Requests wait for a refresh only in the last minute, or in the last tenth of a short lifetime."""
+
+    async def check(source: TokenSource) -> None:
+        first = await source.credential.get()
+        start = asyncio.get_running_loop().time()
+        lifetime, margin = source.lifetime_s, min(MARGIN_S, source.lifetime_s / 10)
+        await asyncio.sleep(lifetime / 2 - 1 - (asyncio.get_running_loop().time() - start))
+        assert await source.credential.get() is first
+        assert len(source.requested_at) == 1
+        await asyncio.sleep(lifetime / 2 - margin)
+        before = asyncio.get_running_loop().time()
+        assert await source.credential.get() is first
+        assert asyncio.get_running_loop().time() == before
+        await asyncio.sleep(2)
+        assert len(source.requested_at) == 2
+        assert await source.credential.get() is not first
+
+    run_check(check, 3600.0)
+    run_check(check, 100.0)
+
+
+def test_refresh_in_the_last_minute_is_awaited() -> None:
+    """An idle client gets a new token rather than one that is about to expire."""
+
+    async def check(source: TokenSource) -> None:
+        first = await source.credential.get()
+        await asyncio.sleep(LIFETIME_S - MARGIN_S + 1)
+        before = asyncio.get_running_loop().time()
+        assert await source.credential.get() is not first
+        assert asyncio.get_running_loop().time() == before + 1
+
+    run_check(check)
+
+
+def test_failed_refresh_is_repeated_after_a_minute_and_then_at_once() -> None:
+    """A success ends the pause that a failure began."""
+
+    async def check(source: TokenSource) -> None:
+        first = await source.credential.get()
+        await asyncio.sleep(LIFETIME_S / 2)
+        source.error = tw.TinkerError("no")
+        assert await source.credential.get() is first
+        await asyncio.sleep(RETRY_S - 1)
+        await source.credential.get()
+        assert len(source.requested_at) == 2
+        await asyncio.sleep(3)
+        source.error = None
+        await source.credential.get()
+        await asyncio.sleep(2)
+        assert len(source.requested_at) == 3
+        second = await source.credential.get()
+        assert second is not first
+        replaced = await source.credential.replace(second)
+        assert replaced is None or replaced is not second
+        assert len(source.requested_at) == 4
+
+    run_check(check)
+
+
+def test_closed_credential_stops_its_refresh() -> None:
+    """Closing cancels a refresh in the background, and is possible without one."""
+
+    async def check(source: TokenSource) -> None:
+        await source.credential.close()
+        await source.credential.get()
+        await asyncio.sleep(LIFETIME_S / 2)
+        await source.credential.get()
+        await asyncio.sleep(0)
+        tasks = len(asyncio.all_tasks())
+        assert tasks > 1
+        await source.credential.close()
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) < tasks
+
+    run_check(check)

@@ -59,3 +59,37 @@ def test_sendable_credential_is_printable_ascii_without_spaces(text: str) -> Non
     """An empty text is not sendable, and any text after the prefix of a token has a lifetime."""
     assert is_sendable(text) == (bool(text) and all("!" <= ch <= "~" for ch in text))
     assert Secret("eyJ" + text).expires_in_s() >= 0
+
+
+def test_lifetime_of_a_token_is_the_time_between_its_claims() -> None:
+    """Other secrets, and tokens that lack a claim or end before they begin, have none."""
+    assert Secret(token(None, iat=100, exp=160)).lifetime_s() == 60
+    assert Secret(token(None, iat=100.5, exp=101)).lifetime_s() == 0.5
+    for other in (KEY, token(None, exp=160), token(None, iat=100), token(None, iat=160, exp=100), "eyJ"):
+        assert Secret(other).lifetime_s() == 0
+    assert Secret(token(None, iat=True, exp=160)).lifetime_s() == 0
+
+
+def test_claims_of_tokens_are_texts() -> None:
+    """Only a token has claims, and a claim that is not a text counts as missing."""
+    secret = Secret(token(None, iss="passport-1", sub=7))
+    assert secret.claim("iss") == "passport-1"
+    assert secret.claim("sub") is None
+    assert secret.claim("aud") is None
+    assert secret.is_token
+    assert not Secret(KEY).is_token
+    assert Secret(token(None, iss="passport-1")[1:]).claim("iss") is None
+
+
+def test_token_with_an_expiry_is_recognized() -> None:
+    """The expiry is a number, or a number as text."""
+    for end in (160, 160.5, "160"):
+        assert Secret(token(None, exp=end)).has_end
+    for other in (token(None), token(None, exp="soon"), token(None, exp=None), KEY, token(None, exp=160)[1:]):
+        assert not Secret(other).has_end
+
+
+def test_fingerprint_distinguishes_secrets() -> None:
+    """It is the beginning of the SHA-256, for any text."""
+    assert Secret("abc").fingerprint == "ba7816bf"
+    assert len(Secret("\udc80").fingerprint) == 8
