@@ -42,7 +42,7 @@ PACKAGES = (
     Package(
         "dialect",
         ("tinkerwire/_connection/dialect_resolver.py", "tinkerwire_base/conversion/version_rules.py"),
-        ("client/connection", "client/wire/test_dialect.py", "client/wire/test_versions.py", "base/conversion"),
+        ("client/connection/test_dialect_resolver.py", "client/wire/test_dialect.py", "base/conversion"),
     ),
     Package(
         "tensors",
