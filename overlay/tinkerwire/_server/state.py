@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import random
 import threading
 import time
@@ -31,6 +30,7 @@ from tinkerwire._server.ordering.worker import Worker
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
 from tinkerwire._server.sessions.models import Effect, Models, TrainedModel
+from tinkerwire._server.sessions.sample_queue import SampleQueue
 from tinkerwire._server.sessions.samplers import SamplingSession, SamplingSessions
 from tinkerwire._server.sessions.sessions import ServerSession, Sessions
 from tinkerwire._server.sessions.tokens import Tokens
@@ -109,7 +109,8 @@ class State:
         self.checkpoints = Checkpoints(self.runs, list_kinds(load_contract(settings.wire_version)), clock)
         self.archives = Archives(clock)
         self.tokens = Tokens(clock)
-        self.sampling = Worker("tinkerwire-sampling", threads=max(1, os.cpu_count() or 1))
+        self.sample_queue = SampleQueue(self.samplers.get_sampler)
+        self.loss_worker = Worker("tinkerwire-losses")
         self._stopped_workers: list[Worker] = []
 
     def enqueue_training(
@@ -190,7 +191,8 @@ class State:
         Args:
             reason: the reason for which pending operations fail; None if another server resumes them.
         """
-        self.sampling.close()
+        self.sample_queue.close()
+        self.loss_worker.close()
         for model in self.models.close():
             model.close()
             self._stopped_workers.append(model.worker)
@@ -198,8 +200,8 @@ class State:
 
     def join(self, timeout_s: float = JOIN_TIMEOUT_S) -> bool:
         """Wait ``timeout_s`` seconds for each worker that :meth:`stop` stopped; return True if all have ended."""
-        ended = [worker.join(timeout_s) for worker in (self.sampling, *self._stopped_workers)]
-        return all(ended)
+        ended = [worker.join(timeout_s) for worker in (self.loss_worker, *self._stopped_workers)]
+        return self.sample_queue.join(timeout_s) and all(ended)
 
     def _release_session(self, session: ServerSession) -> None:
         log.info("session %s expired", session.session_id)

@@ -115,7 +115,7 @@ def test_any_numeric_dtype_is_accepted(dtype, make_model):
 def test_invalid_sampling_argument_is_named(arguments, text):
     """The error names the argument, its value and the range."""
     with pytest.raises(EngineError, match=text):
-        Sampler(base_model(NANO)).sample(**{"prompt": [65], **arguments})
+        Sampler(base_model(NANO)).start(**{"prompt": [65], **arguments})
 
 
 def test_sampler_rejects_an_adapter_of_another_base(make_model):

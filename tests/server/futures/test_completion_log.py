@@ -26,13 +26,13 @@ def call(serve: ServerFactory) -> Any:
 def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Block every sample until the test sets this event."""
     opened = threading.Event()
-    original = Sampler.sample
+    original = Sampler.start
 
-    def sample(self: Sampler, *arguments: Any, **options: Any) -> Any:
+    def start(self: Sampler, *arguments: Any, **options: Any) -> Any:
         assert opened.wait(20)
         return original(self, *arguments, **options)
 
-    monkeypatch.setattr(Sampler, "sample", sample)
+    monkeypatch.setattr(Sampler, "start", start)
     yield opened
     opened.set()
 

@@ -2,76 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
 
 from tinkerwire._server.engine import lora
 from tinkerwire._server.engine.arrays import AnyArray, FloatArray, IntArray, log_softmax
+from tinkerwire._server.engine.attention import KeyValueCache
 from tinkerwire._server.engine.base import BaseModel
 from tinkerwire._server.engine.config import ModelConfig
+from tinkerwire._server.engine.decoding import (
+    Join,
+    PromptOptions,
+    SampledSequence,
+    SampleRun,
+    decode_batch,
+    require_not_nan,
+)
 from tinkerwire._server.engine.errors import EngineError
 from tinkerwire._server.engine.example import array_of_token_ids, token_array
+from tinkerwire._server.engine.sampling_rule import SamplingRule, find_likeliest
 from tinkerwire._server.engine.stopping import Stop, StopRule
-from tinkerwire._server.engine.transformer import KeyValueCache, run_forward
-
-
-@attrs.frozen(kw_only=True)
-class SamplingRule:
-    """A rule that chooses tokens from log probabilities.
-
-    Args:
-        temperature: divisor of the logits; 0 chooses the likeliest token.
-        top_k: number of likeliest tokens to draw from; -1 for all.
-        top_p: draw from the smallest set of likeliest tokens with this total probability; 1 for all.
-    """
-
-    temperature: float = 1.0
-    top_k: int = -1
-    top_p: float = 1.0
-
-    def check(self) -> None:
-        """Check the range of all settings.
-
-        Raises:
-            EngineError: a setting is out of range.
-        """
-        if not 0.0 <= self.temperature < math.inf:
-            raise EngineError(
-                f"sample: temperature must be finite and at least 0 (0 for greedy sampling), got {self.temperature}"
-            )
-        if self.top_k != -1 and self.top_k < 1:
-            raise EngineError(f"sample: top_k must be at least 1, or -1 for no limit, got {self.top_k}")
-        if not 0.0 < self.top_p <= 1.0:
-            raise EngineError(f"sample: top_p must be above 0 and at most 1 (1 for no limit), got {self.top_p}")
-
-    def choose(self, logprobs: FloatArray, draws: FloatArray) -> IntArray:
-        """Choose one token per row.
-
-        Args:
-            logprobs: log probabilities of the model, (rows, vocabulary).
-            draws: uniform numbers from [0, 1), (rows,).
-        """
-        if self.temperature == 0.0:
-            best: IntArray = logprobs.argmax(axis=-1)
-            return best
-        order = np.argsort(-logprobs, axis=-1, kind="stable")
-        ordered = np.take_along_axis(logprobs, order, axis=-1).astype(np.float64)
-        # Relative to the likeliest, so that a small temperature cannot overflow.
-        weights = np.exp((ordered - ordered[:, :1]) / self.temperature)
-        if self.top_k != -1:
-            weights[:, self.top_k :] = 0.0
-        weights /= weights.sum(axis=-1, keepdims=True)
-        if self.top_p < 1.0:
-            weights[weights.cumsum(axis=-1) - weights >= self.top_p] = 0.0
-        cumulative = weights.cumsum(axis=-1)
-        rank = (cumulative <= draws[:, None] * cumulative[:, -1:]).sum(axis=-1)
-        rank = np.minimum(rank, (weights > 0.0).sum(axis=-1) - 1)
-        tokens: IntArray = np.take_along_axis(order, rank[:, None], axis=-1)[:, 0]
-        return tokens
-
+from tinkerwire._server.engine.transformer import run_forward
 
 NO_TARGET = -1
 """Value of positions without a target token."""
@@ -81,24 +34,9 @@ MAX_CACHED = 2**25
 """Maximum number of cached keys and values of parallel samples: 128 MiB, at peaks up to four times as much."""
 MAX_REPORTED = 2**22
 """Maximum number of (token, logprob) pairs in the samples of a request: half a GiB while they are collected."""
+MAX_BATCH_ROWS = 128
+"""Maximum number of samples in a batch of several requests; larger batches are not faster."""
 SampledTopk = list[list[tuple[int, float]] | None]
-
-
-@attrs.define
-class SampledSequence:
-    """A continuation; its logprobs (nats) are those of the model, independent of the sampling rule.
-
-    Args:
-        tokens: token ids.
-        logprobs: log probabilities of the tokens.
-        stop_reason: stop or length.
-        topk_logprobs: the likeliest (token, logprob) pairs at each position, best first; empty unless requested.
-    """
-
-    tokens: list[int] = attrs.field(factory=list)
-    logprobs: list[float] = attrs.field(factory=list)
-    stop_reason: str = "length"
-    topk_logprobs: list[list[tuple[int, float]]] = attrs.field(factory=list)
 
 
 @attrs.frozen
@@ -149,7 +87,7 @@ class Sampler:
             raise EngineError(f"Sampler: the base must be {adapter.base_name} for this adapter, got {base.config.name}")
         self._weights = lora.merge(base, adapter.settings, adapter.params)
 
-    def sample(
+    def start(
         self,
         prompt: Sequence[int],
         num_samples: int = 1,
@@ -164,8 +102,8 @@ class Sampler:
         topk_sample_logprobs: int = 0,
         target_tokens: AnyArray | None = None,
         alternatives: int = 0,
-    ) -> Samples:
-        """Continue the prompt num_samples times.
+    ) -> SampleRun:
+        """Start to continue the prompt num_samples times: check the arguments, and pass the prompt through the model.
 
         Args:
             prompt: token ids.
@@ -175,7 +113,7 @@ class Sampler:
             top_k: see SamplingRule.
             top_p: see SamplingRule.
             stop: a text, texts or token ids that end a continuation; they remain in it.
-            seed: any int; sample i does not depend on num_samples. None draws a new seed.
+            seed: any int. None draws a new seed.
             prompt_logprobs: report the log probabilities of the prompt tokens.
             topk_prompt_logprobs: number of likeliest tokens to report at each prompt position.
             topk_sample_logprobs: number of likeliest tokens to report at each position of a continuation.
@@ -184,7 +122,7 @@ class Sampler:
             alternatives: number of alternatives to draw for each prompt token except the first, at the temperature.
 
         Raises:
-            EngineError: an argument is out of range, or the prompt is invalid.
+            EngineError: an argument is out of range, the prompt is invalid, or the weights are not finite.
         """
         tokens = token_array("sample: prompt", np.asarray(prompt), self._config)
         rule = SamplingRule(temperature=temperature, top_k=top_k, top_p=top_p)
@@ -203,65 +141,89 @@ class Sampler:
         _require_topk_limit(num_samples, length, min(topk_sample_logprobs, self._config.vocab_size))
         cache = KeyValueCache()
         hidden, _ = run_forward(self._config, self._weights, tokens[None], cache)
-        last = self._logprobs(hidden[:, -1])
-        draws = _draws(seed, num_samples, length)
-        rows = _max_parallel_rows(self._config, len(tokens) + length)
-        sequences = [
-            sequence
-            for first in range(0, num_samples, rows)
-            for sequence in self._continue(
-                cache, last, draws[first : first + rows], rule, stop_rule, topk_sample_logprobs
-            )
-        ]
-        if not (prompt_logprobs or topk_prompt_logprobs or alternatives) and targets is None:
-            return Samples(sequences)
-        all_logprobs = self._logprobs(hidden[0, :-1])
-        return Samples(
-            sequences,
-            prompt_logprobs=_prompt_logprobs(all_logprobs, tokens) if prompt_logprobs else None,
-            topk_prompt_logprobs=[None, *_topk(all_logprobs, topk_prompt_logprobs)] if topk_prompt_logprobs else None,
-            target_logprobs=None if targets is None else _target_logprobs(all_logprobs, targets),
-            alternatives=_draw_alternatives(all_logprobs, alternatives, temperature, seed) if alternatives else None,
+        return SampleRun(
+            prompt=tokens,
+            rule=rule,
+            stop_rule=stop_rule,
+            topk=topk_sample_logprobs,
+            draws=_draws(seed, num_samples, length),
+            parallel_rows=_max_parallel_rows(self._config, len(tokens) + length),
+            cache=cache,
+            hidden=hidden[0],
+            logprobs=self._logprobs(hidden[:, -1]),
+            prompt_options=PromptOptions(
+                logprobs=prompt_logprobs,
+                topk=topk_prompt_logprobs,
+                targets=targets,
+                alternatives=alternatives,
+                temperature=temperature,
+                seed=seed,
+            ),
         )
+
+    def decode(self, join: Join) -> Iterator[SampleRun]:
+        """Decode runs of this sampler as one batch, and yield each of them when it is done.
+
+        Args:
+            join: returns runs that join the batch; see :func:`~tinkerwire._server.engine.decoding.decode_batch`.
+        """
+        return decode_batch(self._config, self._weights, join)
+
+    def finish(self, run: SampleRun) -> Samples:
+        """Return the result of a run that is done, with the log probabilities of the prompt.
+
+        Raises:
+            EngineError: the weights are not finite.
+        """
+        if run.error is not None:
+            raise run.error
+        options = run.prompt_options
+        if not (options.logprobs or options.topk or options.alternatives) and options.targets is None:
+            return Samples(run.sequences)
+        logprobs = self._logprobs(run.hidden[:-1])
+        return Samples(
+            run.sequences,
+            prompt_logprobs=_prompt_logprobs(logprobs, run.prompt) if options.logprobs else None,
+            topk_prompt_logprobs=[None, *find_likeliest(logprobs, options.topk)] if options.topk else None,
+            target_logprobs=None if options.targets is None else _target_logprobs(logprobs, options.targets),
+            alternatives=_draw_alternatives(logprobs, options) if options.alternatives else None,
+        )
+
+    def complete(self, run: SampleRun) -> Samples:
+        """Decode a run alone, and return its result.
+
+        Raises:
+            EngineError: the weights are not finite.
+        """
+        runs = [run]
+        for _ in self.decode(lambda is_empty: None if is_empty and not runs else [runs.pop()] if runs else []):
+            pass
+        return self.finish(run)
 
     def _logprobs(self, hidden: FloatArray) -> FloatArray:
         logprobs = log_softmax(hidden @ self._weights["unembedding"])
-        if np.isnan(logprobs).any():
-            raise EngineError(
-                "sample: the model's log probabilities are NaN, because its weights are not finite; "
-                "load an earlier checkpoint and train with a lower learning rate"
-            )
+        require_not_nan(logprobs)
         return logprobs
 
-    def _continue(
-        self,
-        cache: KeyValueCache,
-        logprobs: FloatArray,
-        draws: FloatArray,
-        rule: SamplingRule,
-        stop_rule: StopRule,
-        topk: int,
-    ) -> list[SampledSequence]:
-        """Decode all samples in parallel and drop rows as they stop; draws has the shape (samples, length)."""
-        n_samples, length = draws.shape
-        sequences = [SampledSequence() for _ in range(n_samples)]
-        active = np.arange(n_samples)
-        # All samples start from the row of the prompt.
-        prompt_rows = np.zeros(n_samples, dtype=np.int64)
-        cache, logprobs = cache.select(prompt_rows), logprobs[prompt_rows]
-        for position in range(length):
-            chosen = rule.choose(logprobs, draws[active, position])
-            if topk:
-                for row, best in zip(active, _topk(logprobs, topk), strict=True):
-                    sequences[row].topk_logprobs.append(best)
-            remaining = _append_tokens([sequences[row] for row in active], chosen, logprobs, stop_rule)
-            if position + 1 == length or not remaining.size:
-                break
-            if remaining.size < active.size:
-                active, chosen, cache = active[remaining], chosen[remaining], cache.select(remaining)
-            hidden, _ = run_forward(self._config, self._weights, chosen[:, None], cache)
-            logprobs = self._logprobs(hidden[:, 0])
-        return sequences
+
+def compute_batch_share(
+    config: ModelConfig, prompt_length: int, num_samples: int, max_tokens: int | None, topk: int
+) -> float:
+    """Return the part of a batch that a request takes, above 1 if it is larger than any batch.
+
+    Args:
+        config: config of the base model.
+        prompt_length: number of tokens of the prompt.
+        num_samples: see :meth:`Sampler.start`.
+        max_tokens: see :meth:`Sampler.start`.
+        topk: see topk_sample_logprobs of :meth:`Sampler.start`.
+    """
+    max_length = config.max_context - prompt_length
+    length = max_length if max_tokens is None else min(max_tokens, max_length)
+    # The arguments are not checked yet.
+    max_rows = _max_parallel_rows(config, max(1, prompt_length + length))
+    reported = num_samples * length * min(topk, config.vocab_size)
+    return max(num_samples / min(max_rows, MAX_BATCH_ROWS), reported / MAX_REPORTED)
 
 
 def _max_parallel_rows(config: ModelConfig, positions: int) -> int:
@@ -291,11 +253,12 @@ def _target_logprobs(logprobs: FloatArray, targets: IntArray) -> FloatArray:
     return np.where(has_target, target_logprobs, np.nan).astype(np.float32)
 
 
-def _draw_alternatives(logprobs: FloatArray, count: int, temperature: float, seed: int | None) -> Alternatives:
+def _draw_alternatives(logprobs: FloatArray, options: PromptOptions) -> Alternatives:
     """Draw tokens independently at each position."""
     # A separate random stream, so that alternatives do not change the samples.
-    draws = np.random.default_rng(_seed_sequence(seed, ALTERNATIVES_STREAM)).random((count, len(logprobs)))
-    rule = SamplingRule(temperature=temperature)
+    generator = np.random.default_rng(_seed_sequence(options.seed, ALTERNATIVES_STREAM))
+    draws = generator.random((options.alternatives, len(logprobs)))
+    rule = SamplingRule(temperature=options.temperature)
     tokens = np.stack([rule.choose(logprobs, row) for row in draws], axis=-1)
     return Alternatives(tokens, np.take_along_axis(logprobs, tokens, axis=-1))
 
@@ -327,25 +290,3 @@ def _draws(seed: int | None, num_samples: int, length: int) -> FloatArray:
 def _seed_sequence(seed: int | None, *stream: int) -> np.random.SeedSequence:
     # Seeds on the wire may be negative, which numpy does not support.
     return np.random.SeedSequence(None if seed is None else (seed % 2**64, *stream) if stream else seed % 2**64)
-
-
-def _append_tokens(
-    sequences: list[SampledSequence], chosen: IntArray, logprobs: FloatArray, stop_rule: StopRule
-) -> IntArray:
-    """Append the chosen tokens and return the rows that have not stopped."""
-    remaining = []
-    for row, (sequence, token) in enumerate(zip(sequences, chosen.tolist(), strict=True)):
-        sequence.tokens.append(token)
-        sequence.logprobs.append(float(logprobs[row, token]))
-        if stop_rule.matches(sequence.tokens):
-            sequence.stop_reason = "stop"
-        else:
-            remaining.append(row)
-    return np.array(remaining, dtype=np.int64)
-
-
-def _topk(logprobs: FloatArray, count: int) -> list[list[tuple[int, float]]]:
-    order = np.argsort(-logprobs, axis=-1, kind="stable")[:, :count]
-    best = np.take_along_axis(logprobs, order, axis=-1)
-    rows = zip(order.tolist(), best.tolist(), strict=True)
-    return [list(zip(ids, values, strict=True)) for ids, values in rows]

@@ -6,118 +6,23 @@ the gradients of the merged matrices. Shapes: B sequences, T positions, C = d_mo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import groupby
 
 import attrs
 import numpy as np
 
 from tinkerwire._server.engine.arrays import FloatArray, IntArray
+from tinkerwire._server.engine.attention import (
+    AttentionTape,
+    KeyValueCache,
+    attend,
+    attend_backward,
+    rotary_angles,
+    rotate,
+)
 from tinkerwire._server.engine.config import ModelConfig
-
-FIRST_CAPACITY = 64
-
-
-@attrs.define
-class KeyValueCache:
-    """One buffer of shape (2, B, H, capacity, D) per layer; the first `length` positions are filled."""
-
-    length: int = 0
-    _layers: list[FloatArray] = attrs.field(factory=list)
-
-    def extend(self, layer: int, k: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Add new positions to a layer, (B, H, T, D) each, and return all its keys and values."""
-        end = self.length + k.shape[2]
-        if layer == len(self._layers):
-            self._layers.append(np.empty((2, *k.shape[:2], max(FIRST_CAPACITY, end), k.shape[3]), k.dtype))
-        if end > self._layers[layer].shape[3]:
-            self._layers[layer] = self._grow(self._layers[layer], 2 * end)
-        buffer = self._layers[layer]
-        buffer[0, :, :, self.length : end] = k
-        buffer[1, :, :, self.length : end] = v
-        return buffer[0, :, :, :end], buffer[1, :, :, :end]
-
-    def advance(self, positions: int) -> None:
-        """Increase the length by positions that every layer has added."""
-        self.length += positions
-
-    def select(self, rows: IntArray) -> KeyValueCache:
-        """Return a cache with the given rows of this one; rows may repeat."""
-        return KeyValueCache(self.length, [buffer[:, rows] for buffer in self._layers])
-
-    def _grow(self, buffer: FloatArray, capacity: int) -> FloatArray:
-        grown = np.empty((*buffer.shape[:3], capacity, buffer.shape[4]), buffer.dtype)
-        grown[:, :, :, : self.length] = buffer[:, :, :, : self.length]
-        return grown
-
-
-ROTARY_BASE = 10_000.0
-
-
-def rotary_angles(start: int, stop: int, d_head: int, dtype: np.dtype[np.floating]) -> FloatArray:
-    """Return cosines and sines of positions start..stop-1, shape (2, T, 1, D/2)."""
-    frequencies = ROTARY_BASE ** (-np.arange(0, d_head, 2) / d_head)
-    angles = np.arange(start, stop)[:, None, None] * frequencies
-    return np.stack([np.cos(angles), np.sin(angles)]).astype(dtype)
-
-
-def rotate(x: FloatArray, angles: FloatArray, *, back: bool = False) -> FloatArray:
-    """Rotate each pair (i, i + D/2) of x, shape (B, T, H, D), by the angle of its position.
-
-    The gradient of a rotation is the inverse rotation, so the backward pass uses this function as well.
-
-    Args:
-        x: the array.
-        angles: result of `rotary_angles`.
-        back: rotate in the opposite direction.
-    """
-    cos, sin = angles[0], -angles[1] if back else angles[1]
-    half = x.shape[-1] // 2
-    first_half, second_half = x[..., :half], x[..., half:]
-    out = np.empty_like(x)
-    np.multiply(first_half, cos, out=out[..., :half])
-    out[..., :half] -= second_half * sin
-    np.multiply(second_half, cos, out=out[..., half:])
-    out[..., half:] += first_half * sin
-    return out
-
-
-@attrs.frozen
-class AttentionTape:
-    """Values that the gradient needs: q, k, v as (B, H, T, D) and the probabilities (B, H, T, T)."""
-
-    q: FloatArray
-    k: FloatArray
-    v: FloatArray
-    probs: FloatArray
-
-
-def attend(q: FloatArray, k: FloatArray, v: FloatArray) -> tuple[FloatArray, AttentionTape]:
-    """Mix values by softmax(q k / sqrt(D)); each query attends to keys up to its own position.
-
-    q is (B, H, T, D); k and v are (B, H, S, D), and their last T positions are those of the queries.
-    The result is (B, H, T, D).
-    """
-    t, s = q.shape[2], k.shape[2]
-    scores = q @ k.swapaxes(2, 3)
-    scores *= q.shape[3] ** -0.5
-    if t > 1:
-        future = np.triu(np.full((t, s), -np.inf, dtype=q.dtype), k=s - t + 1)
-        scores += future
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
-    return scores @ v, AttentionTape(q, k, v, scores)
-
-
-def attend_backward(tape: AttentionTape, d_out: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the gradients of q, k and v from the gradient of the result; all shapes are (B, H, T, D)."""
-    d_v = tape.probs.swapaxes(2, 3) @ d_out
-    d_probs = d_out @ tape.v.swapaxes(2, 3)
-    d_probs *= tape.probs
-    d_scores = d_probs - tape.probs * d_probs.sum(axis=-1, keepdims=True)
-    d_scores *= tape.q.shape[3] ** -0.5
-    return d_scores @ tape.k, d_scores.swapaxes(2, 3) @ tape.q, d_v
-
 
 Weights = Mapping[str, FloatArray]
 
@@ -166,6 +71,34 @@ def _multiply(x: FloatArray, matrix: FloatArray) -> FloatArray:
     return product.reshape(*x.shape[:-1], -1)
 
 
+Multiply = Callable[[FloatArray, FloatArray], FloatArray]
+"""A function that returns x @ matrix."""
+Mix = Callable[[int, FloatArray, FloatArray, FloatArray], tuple[FloatArray, AttentionTape]]
+"""A function that returns the attention of a layer; see `attend`."""
+
+
+def multiply_blocks(sizes: Sequence[int], x: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return x @ matrix, computed as one product for each block of rows.
+
+    The last bits of a row depend on the number of rows of its product, but not on other products.
+
+    Args:
+        sizes: number of rows of each block.
+        x: an array whose first axis holds the rows, and whose last one has the inputs of the matrix.
+        matrix: the matrix.
+    """
+    rows = x.reshape(-1, x.shape[-1])
+    out = np.empty((len(rows), matrix.shape[1]), x.dtype)
+    start = 0
+    for size, blocks in groupby(sizes):
+        stop = start + size * len(list(blocks))
+        # numpy computes one product for each block of this stack.
+        stack = rows[start:stop].reshape(-1, size, rows.shape[1])
+        np.matmul(stack, matrix, out=out[start:stop].reshape(-1, size, matrix.shape[1]))
+        start = stop
+    return out.reshape(*x.shape[:-1], -1)
+
+
 def _split_heads(x: FloatArray, n_heads: int) -> FloatArray:
     """Reshape (B, T, C) to (B, T, H, D) without a copy."""
     return x.reshape(*x.shape[:2], n_heads, -1)
@@ -199,8 +132,9 @@ def run_forward(
     x = weights["embedding"][tokens]
     angles = rotary_angles(start, start + tokens.shape[1], config.d_head, x.dtype)
     tapes = []
+    mix = partial(_mix, cache)
     for layer in range(config.n_layers):
-        x, tape = _layer_forward(config, weights, layer, x, angles, cache)
+        x, tape = _layer_forward(config, weights, layer, x, angles, _multiply, mix)
         if keep:
             tapes.append(tape)
     if cache is not None:
@@ -209,27 +143,80 @@ def run_forward(
     return hidden, Tape(tapes, hidden, scale, angles)
 
 
+def run_step(
+    config: ModelConfig,
+    weights: Weights,
+    tokens: IntArray,
+    caches: Sequence[KeyValueCache],
+    sizes: Sequence[int],
+) -> FloatArray:
+    """Return the normalised last hidden state (B, C) of one further token of each sequence.
+
+    The result for a block of sequences is that of :func:`run_forward` for these sequences alone, to the bit.
+
+    Args:
+        config: config of the base model.
+        weights: merged weights.
+        tokens: the token of each sequence, (B,).
+        caches: earlier positions of the sequences, in their order; the new position is appended.
+        sizes: number of sequences of each block.
+    """
+    x = weights["embedding"][tokens[:, None]]
+    steps = [_step_angles(cache.length, config.d_head, x.dtype) for cache in caches]
+    angles = steps[0]
+    if len(caches) > 1:
+        angles = np.repeat(np.stack(steps, axis=1), [cache.rows for cache in caches], axis=1)
+    multiply, mix = partial(multiply_blocks, sizes), partial(_mix_caches, caches)
+    for layer in range(config.n_layers):
+        x, _ = _layer_forward(config, weights, layer, x, angles, multiply, mix)
+    for cache in caches:
+        cache.advance(1)
+    return _normalise(x)[0][:, 0]
+
+
+@lru_cache(maxsize=4096)
+def _step_angles(position: int, d_head: int, dtype: np.dtype[np.floating]) -> FloatArray:
+    return rotary_angles(position, position + 1, d_head, dtype)
+
+
+def _mix(
+    cache: KeyValueCache | None, layer: int, q: FloatArray, k: FloatArray, v: FloatArray
+) -> tuple[FloatArray, AttentionTape]:
+    return attend(q, k, v) if cache is None else attend(q, *cache.extend(layer, k, v))
+
+
+def _mix_caches(
+    caches: Sequence[KeyValueCache], layer: int, q: FloatArray, k: FloatArray, v: FloatArray
+) -> tuple[FloatArray, AttentionTape]:
+    start, results = 0, []
+    for cache in caches:
+        rows = slice(start, start + cache.rows)
+        results.append(_mix(cache, layer, q[rows], k[rows], v[rows]))
+        start = rows.stop
+    # A step does not use the tape.
+    return np.concatenate([mixed for mixed, _ in results]), results[-1][1]
+
+
 def _layer_forward(
     config: ModelConfig,
     weights: Weights,
     layer: int,
     x: FloatArray,
     angles: FloatArray,
-    cache: KeyValueCache | None,
+    multiply: Multiply,
+    mix: Mix,
 ) -> tuple[FloatArray, LayerTape]:
     at = f"layers.{layer}."
     attn_in, attn_scale = _normalise(x)
-    q, k, v = (_split_heads(_multiply(attn_in, weights[f"{at}attn.{part}"]), config.n_heads) for part in "qkv")
+    q, k, v = (_split_heads(multiply(attn_in, weights[f"{at}attn.{part}"]), config.n_heads) for part in "qkv")
     q, k, v = rotate(q, angles).swapaxes(1, 2), rotate(k, angles).swapaxes(1, 2), v.swapaxes(1, 2)
-    if cache is not None:
-        k, v = cache.extend(layer, k, v)
-    mixed_heads, attention = attend(q, k, v)
+    mixed_heads, attention = mix(layer, q, k, v)
     mixed = _join_heads(mixed_heads)
-    x = x + _multiply(mixed, weights[f"{at}attn.o"])
+    x = x + multiply(mixed, weights[f"{at}attn.o"])
     mlp_in, mlp_scale = _normalise(x)
-    gate = np.maximum(_multiply(mlp_in, weights[f"{at}mlp.up"]), 0)
+    gate = np.maximum(multiply(mlp_in, weights[f"{at}mlp.up"]), 0)
     activated = gate * gate
-    x = x + _multiply(activated, weights[f"{at}mlp.down"])
+    x = x + multiply(activated, weights[f"{at}mlp.down"])
     return x, LayerTape(attn_in, attn_scale, attention, mixed, mlp_in, mlp_scale, gate, activated)
 
 

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Protocol
 
 import attrs
@@ -80,6 +81,23 @@ class ServerFuture:
         self._finished.set()
 
 
+@attrs.frozen(eq=False)
+class FutureJob:
+    """Queued work of a future, as a function that runs it and sets the result.
+
+    Args:
+        run: runs the work, unless it is not pending.
+        is_pending: returns whether the future still waits for the work.
+    """
+
+    run: Callable[[], None]
+    is_pending: Callable[[], bool]
+
+    def __call__(self) -> None:
+        """Run the work."""
+        self.run()
+
+
 class FutureStore:
     """All futures of a server, pending and finished. Thread safe.
 
@@ -120,7 +138,7 @@ class FutureStore:
 
     def submit(
         self,
-        enqueue: Callable[[Callable[[], None]], None],
+        enqueue: Callable[[FutureJob], None],
         work: Callable[[], Any],
         model_id: str | None = None,
         listener: ResultListener | None = None,
@@ -146,7 +164,8 @@ class FutureStore:
                 self._pending[future.request_id] = _PendingWork(future, number, listener, record)
             if self._resumed is None:
                 self._journal.add_operation(number, owner or model_id)
-            self._journal.after_commit(lambda: enqueue(lambda: self._run(future, work)))
+            job = FutureJob(partial(self._run, future, work), partial(self._is_pending, future))
+            self._journal.after_commit(lambda: enqueue(job))
         return future.request_id
 
     @contextmanager
@@ -234,12 +253,15 @@ class FutureStore:
                 self._finish(future, self._encode_failure(reason, "server"), has_effect=False)
 
     def _run(self, future: ServerFuture, work: Callable[[], Any]) -> None:
-        if future.request_id in self._pending and not self._journal.has_failed:
+        if self._is_pending(future):
             try:
                 self._finish(future, self._compute(future, work))
             except StorageError as error:
                 # The operation is still pending in the journal, from which the server reads its state again.
                 log.warning("the result of %s was not kept: %s", future.request_id, error)
+
+    def _is_pending(self, future: ServerFuture) -> bool:
+        return future.request_id in self._pending and not self._journal.has_failed
 
     def _compute(self, future: ServerFuture, work: Callable[[], Any]) -> EncodedResult:
         try:

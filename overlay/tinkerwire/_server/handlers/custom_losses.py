@@ -43,7 +43,7 @@ def create_custom_loss(state: State, request: Request) -> Response:
         )
     add_loss(state, session, loss_id, graph)
     request_id = state.futures.submit(
-        state.sampling.put,
+        state.loss_worker.put,
         lambda: CreateCustomLossResponse(loss_id=loss_id),
         owner=session.session_id,
         record=state.journal.keep_operation,

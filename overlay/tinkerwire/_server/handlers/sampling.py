@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeVar
 
 import attrs
 import numpy as np
 
 from tinkerwire._server import conversion
-from tinkerwire._server.engine import Adapter, EngineError
+from tinkerwire._server.engine import Adapter, EngineError, Sampler, Samples
 from tinkerwire._server.engine.arrays import FloatArray
-from tinkerwire._server.engine.sampler import NO_TARGET
+from tinkerwire._server.engine.decoding import SampleRun
+from tinkerwire._server.engine.sampler import NO_TARGET, compute_batch_share
 from tinkerwire._server.handlers.submission import queue_response
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import HttpError, Response, field_error
+from tinkerwire._server.sessions.sample_queue import SampleTask
 from tinkerwire._server.sessions.samplers import AdapterRef, SamplingSession
 from tinkerwire._server.state import State
 from tinkerwire._server.storage.checkpoint_paths import SAMPLER_WEIGHTS, read_path
@@ -21,6 +24,7 @@ from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
     CreateSamplingSessionResponse,
+    EncodedTextChunk,
     GetSamplerResponse,
     JoinSamplingSessionRequest,
     JoinSamplingSessionResponse,
@@ -114,8 +118,11 @@ def asample(state: State, request: Request) -> Response:
     if seed is None:
         seed = state.derive_seed("sample", session.sampler_id.rpartition(":")[2], body.seq_id)
     completions = session.completions.for_copy((body.seq_id or 0) // SEQ_IDS_PER_COPY)
+    task = _create_task(session, body, seed)
     request_id = state.futures.submit(
-        state.sampling.put, lambda: _draw_samples(state, session, body, seed), listener=completions
+        partial(state.sample_queue.put, task),
+        lambda: _to_response(body, state.sample_queue.compute(task)),
+        listener=completions,
     )
     if body.seq_id is not None:
         session.samples.accept(body.seq_id, request.key, request.fingerprint, request_id)
@@ -163,9 +170,21 @@ def _find_session(state: State, body: SampleRequest) -> SamplingSession:
     return session
 
 
-def _draw_samples(state: State, session: SamplingSession, body: SampleRequest, seed: int | None) -> SampleResponse:
+def _create_task(session: SamplingSession, body: SampleRequest, seed: int | None) -> SampleTask:
+    length = sum(len(chunk.tokens) for chunk in body.prompt.chunks if isinstance(chunk, EncodedTextChunk))
+    return SampleTask(
+        session=session,
+        start=lambda sampler: _start(sampler, body, seed),
+        prompt_length=length,
+        share=compute_batch_share(
+            session.config, length, body.num_samples, body.sampling_params.max_tokens, body.topk_sample_logprobs
+        ),
+    )
+
+
+def _start(sampler: Sampler, body: SampleRequest, seed: int | None) -> SampleRun:
     params, target_tokens = body.sampling_params, body.target_prompt_logprobs
-    samples = state.samplers.get_sampler(session).sample(
+    return sampler.start(
         conversion.to_token_array("prompt", body.prompt),  # type: ignore[arg-type]
         num_samples=body.num_samples,
         max_tokens=params.max_tokens,
@@ -182,6 +201,10 @@ def _draw_samples(state: State, session: SamplingSession, body: SampleRequest, s
         else conversion.to_array("target_prompt_logprobs", target_tokens, NO_TARGET),
         alternatives=body.prompt_alt_tokens_k,
     )
+
+
+def _to_response(body: SampleRequest, samples: Samples) -> SampleResponse:
+    target_tokens = body.target_prompt_logprobs
     target_logprobs, alternatives = samples.target_logprobs, samples.alternatives
     return SampleResponse(
         sequences=[

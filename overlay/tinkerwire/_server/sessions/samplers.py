@@ -29,6 +29,10 @@ class AdapterRef:
     adapter: Adapter | None = None
 
 
+WeightsKey = tuple[str, Adapter | None]
+"""Name of a base model, and the adapter, if any."""
+
+
 @attrs.define(kw_only=True, eq=False)
 class SamplingSession:
     """A sampling session.
@@ -52,6 +56,11 @@ class SamplingSession:
     weights: AdapterRef = attrs.field(factory=AdapterRef)
     completions: CompletionLog = attrs.Factory(lambda self: CompletionLog(self.sampler_id), takes_self=True)
     copy_count: int = 0
+
+    @property
+    def weights_key(self) -> WeightsKey:
+        """The current weights."""
+        return self.config.name, self.weights.adapter
 
 
 class SamplingSessions:
@@ -100,11 +109,11 @@ class SamplingSessions:
         """Remove a sampling session."""
         self._sessions.pop(sampler_id, None)
 
-    def get_sampler(self, session: SamplingSession) -> Sampler:
-        """Return the engine's sampler for the current weights of a session."""
+    def get_sampler(self, key: WeightsKey) -> Sampler:
+        """Return the engine's sampler for weights."""
         # With a lock, because lru_cache would let two threads create the same sampler.
         with self._lock:
-            return self._samplers(session.config.name, session.weights.adapter)
+            return self._samplers(*key)
 
 
 def _create_sampler(model: str, adapter: Adapter | None) -> Sampler:
