@@ -140,6 +140,8 @@ class BatchedPoller:
                     self._connection.throttled_log.warn("retrieve_futures", text, error)
                     self.is_disabled = self.is_disabled or is_bad
                     self._wake_all()
+                    # Let them remove themselves: without them, no other poll is needed.
+                    await asyncio.sleep(0)
                     return
                 await asyncio.sleep(self._policy.delay_after(error, errors))
             else:
