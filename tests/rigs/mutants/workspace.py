@@ -51,7 +51,7 @@ class Workspace:
             # The client's threads and processes do not outlive a fork.
             "process_isolation": ["forkserver"],
             "timeout_multiplier": ["5"],
-            "timeout_constant": ["5"],
+            "timeout_constant": ["10"],
             "use_git_change_detection": ["false"],
             # Without it nothing shows why the tests fail on the unchanged code.
             "debug": ["true"],
