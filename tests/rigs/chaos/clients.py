@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from tests.rigs.chaos.client import ClientResult, count_samples
-from tests.rigs.chaos.memory import read_memory_mib
+from tests.rigs.chaos.memory import GROWTH_MIB, check_level, read_memory_mib
 from tests.rigs.chaos.proxy import KINDS, run_failure_proxy
 from tests.rigs.chaos.settings import Settings
 from tests.rigs.chaos.state import check_journal, read_checkpoint
@@ -28,6 +28,8 @@ PAUSE_S = 4.0
 MEMORY_INTERVAL_S = 5.0
 LATE_S = 300.0
 """Time for the operations that are in flight at the end."""
+RETAINED_KIB = 4
+"""Memory that the server may retain for an operation: its result and its keys for an hour, and weights for sampling."""
 OPTIONS = ("--wire", "0.38.0", "--long-poll", "5")
 
 
@@ -112,6 +114,9 @@ def run_clients(settings: Settings) -> tuple[str, bool]:
         problems += [] if problems else _compare(folder, results, settings)
         replay_s = time.monotonic() - started
     steps = [result.steps for result in results]
+    # A step has two operations, and two thirds of all operations follow the first third.
+    retained_mib = (samples + 2 * sum(steps)) * 2 / 3 * RETAINED_KIB / 1024
+    problems += check_level("server", memory, retained_mib)
     injected = sum(failures.get(kind, 0) for kind in KINDS)
     kinds = ", ".join(f"{kind} {failures.get(kind, 0)}" for kind in KINDS)
     third = memory[len(memory) // 3] if memory else 0.0
@@ -121,7 +126,9 @@ def run_clients(settings: Settings) -> tuple[str, bool]:
 For {settings.seconds} s, each client trains and samples with its own model on one embedded server, through the proxy,
 which injects failures into {SHARE:.0%} of the requests, seed {settings.seed}. Afterwards each client's operations are
 replayed without failures: final weights, optimizer and all samples must be equal to the bit. No error may reach a
-caller, each sample must be drawn once, and no operation pending.
+caller, each sample must be drawn once, and no operation pending. The memory of the server may grow by at most
+{GROWTH_MIB:.0f} MiB from the end of the first third to the end, and by {RETAINED_KIB} KiB for each operation: it
+retains results and keys for an hour (`RetentionPolicy`), and weights for sampling as long as their session.
 
 | clients | {count} |
 |---|---|

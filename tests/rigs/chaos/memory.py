@@ -16,11 +16,17 @@ def read_memory_mib(pid: int | str = "self", field: str = "VmRSS") -> float:
     return int(match[1]) / 1024
 
 
-def check_level(name: str, memory_mib: list[float]) -> list[str]:
-    """Return the problem if memory grew by more than the bound after the first third."""
+def check_level(name: str, memory_mib: list[float], retained_mib: float = 0.0) -> list[str]:
+    """Return the problem if memory grew by more than the bound after the first third.
+
+    Args:
+        name: name of the process.
+        memory_mib: memory in the course of the run.
+        retained_mib: memory that the process may retain on purpose.
+    """
     if len(memory_mib) < 3:
         return []
     early, end = memory_mib[len(memory_mib) // 3], memory_mib[-1]
-    if end - early <= GROWTH_MIB:
+    if end - early <= GROWTH_MIB + retained_mib:
         return []
     return [f"the memory of the {name} grew from {early:.0f} to {end:.0f} MiB"]
