@@ -130,6 +130,18 @@ def test_random_number_of_a_copy_is_in_range(monkeypatch: pytest.MonkeyPatch, dr
     assert limits == [SEQ_IDS_PER_COPY]
 
 
+@pytest.mark.parametrize(("flag", "lacking"), [(True, "join_sampling_session"), (False, "")])
+def test_server_is_not_asked_for_a_number_that_it_cannot_give(flag: bool, lacking: str) -> None:
+    """Both the flag and the operation are necessary; the fake connection has no method to call a server."""
+
+    async def dialect() -> Any:
+        config = SimpleNamespace(sample_join_sampling_session=flag)
+        return SimpleNamespace(config=config, may_have_operation=lambda name: name != lacking)
+
+    connection: Any = SimpleNamespace(dialect=dialect)
+    assert 1 <= asyncio.run(join_session(connection, "s")) <= SEQ_IDS_PER_COPY
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_forked_processes_draw_different_ranges() -> None:
     """Forked processes with the same random state draw different numbers; a collision has odds of 1 in 1e9."""

@@ -212,6 +212,7 @@ def test_failed_operation_may_report_a_conflict() -> None:
     conflict = sequence_conflict(RequestFailedError("sequence conflict: expected 3, got 5"), 5)
     assert conflict is not None
     assert (conflict.expected_seq_id, conflict.status_code) == (3, 409)
+    assert conflict.response.text == "sequence conflict: expected 3, got 5"
     error = status_error(409)("used", ResponseInfo(status_code=409), {"detail": "sequence conflict"})
     assert sequence_conflict(error, 5) is None
     error = status_error(409)("sequence conflict", ResponseInfo(status_code=409), {"detail": 1})
