@@ -454,6 +454,29 @@ def test_lists_within_lists_are_typed_and_named() -> None:
             wire_list("x", [[1, number], [2, 3]], "int64")
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int64])
+def test_transposed_tensor_becomes_contiguous(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
+    """Torch returns a view in column order, whose rows are contiguous on the wire."""
+    array = np.array([[1, 2, 3], [4, 5, 6]], dtype).T
+
+    class Tensor:
+        layout, dtype, device = "strided", "any", "cpu"
+
+        def detach(self) -> Tensor:
+            return self
+
+        cpu = detach
+
+        def numpy(self) -> Any:
+            return array
+
+    modules: Any = sys.modules
+    monkeypatch.setitem(modules, "torch", SimpleNamespace(Tensor=Tensor, strided="strided", bfloat16="bfloat16"))
+    converted = wire_array("weights", Tensor())
+    assert converted.flags.c_contiguous
+    assert converted.tolist() == [[1, 4], [2, 5], [3, 6]]
+
+
 def test_torch_is_found_loaded_or_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded torch counts as installed; otherwise the import system decides."""
     modules: Any = sys.modules

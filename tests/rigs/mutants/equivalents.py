@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import attrs
@@ -20,10 +19,16 @@ class Equivalent:
 
     function: str
     """Module and function: `tinkerwire._polling.poller.Poller.result`."""
-    before: str
-    after: str
-    """The changed line, without indentation; lines that are joined by ` / ` if there are several."""
     reason: str
+    before: str = ""
+    after: str = ""
+    """The changed line, without indentation, or lines joined by ` / `; empty for all mutants of the function."""
+
+    def matches(self, name: str, diff: str) -> bool:
+        """Return whether the entry is about a mutant."""
+        return self.function == read_function(name) and (
+            not self.before or (self.before, self.after) == read_change(diff)
+        )
 
 
 def read_function(name: str) -> str:
@@ -50,9 +55,3 @@ def changes_prose_alone(diff: str) -> bool:
 def read_equivalents() -> list[Equivalent]:
     """Read the list."""
     return [Equivalent(**entry) for entry in yaml.safe_load(FILE.read_text()) or []]
-
-
-def find_equivalent(name: str, diff: str, equivalents: Iterable[Equivalent]) -> Equivalent | None:
-    """Return the entry of a mutant, if it has one."""
-    key = (read_function(name), *read_change(diff))
-    return next((entry for entry in equivalents if (entry.function, entry.before, entry.after) == key), None)

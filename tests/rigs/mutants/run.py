@@ -20,8 +20,6 @@ from pathlib import Path
 import attrs
 from tests.rigs.mutants.equivalents import (
     changes_prose_alone,
-    find_equivalent,
-    read_change,
     read_equivalents,
     read_function,
 )
@@ -67,7 +65,7 @@ def measure_package(package: Package, python: Path, version: str) -> Row:
     equivalents = read_equivalents()
     candidates, equivalent = [], 0
     for name, diff in diffs.items():
-        if find_equivalent(name, diff, equivalents):
+        if any(entry.matches(name, diff) for entry in equivalents):
             equivalent += 1
         elif not changes_prose_alone(diff):
             candidates.append(name)
@@ -114,17 +112,13 @@ def write_report(rows: list[Row]) -> None:
 
 def find_stale_equivalents(packages: list[Package], python: Path) -> list[str]:
     """Return the entries of the list of equivalent mutants that match no mutant of the packages."""
-    modules = tuple(
-        name.removesuffix(".py").replace("/", ".") + "." for package in packages for name in package.sources
-    )
-    keys = set()
-    for package in packages:
-        diffs = Workspace(package, python).list_mutants()
-        keys |= {(read_function(name), *read_change(diff)) for name, diff in diffs.items()}
+    diffs = {name: diff for package in packages for name, diff in Workspace(package, python).list_mutants().items()}
+    modules = {name.partition(".x")[0] for name in diffs}
     return [
         f"{entry.function}: {entry.before}"
         for entry in read_equivalents()
-        if entry.function.startswith(modules) and (entry.function, entry.before, entry.after) not in keys
+        if any(entry.function.startswith(f"{module}.") for module in modules)
+        and not any(entry.matches(name, diff) for name, diff in diffs.items())
     ]
 
 
