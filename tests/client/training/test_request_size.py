@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,17 @@ import tinkerwire as tw
 from support.clients import open_client
 from support.scripted import RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._training.chunking import split_batch
-from tinkerwire._training.request_size import JsonSize, ProtobufSize, RequestSize, request_size, size_around
+from tinkerwire._training.request_size import (
+    AROUND_JSON,
+    AROUND_PROTOBUF,
+    AROUND_REQUEST,
+    JsonSize,
+    LargerSize,
+    ProtobufSize,
+    RequestSize,
+    request_size,
+    size_around,
+)
 from tinkerwire._wire import codec
 from tinkerwire._wire.dialect import Dialect
 from tinkerwire_generated.api.training import forward_backward
@@ -185,6 +196,97 @@ def test_tensor_without_shape_counts_like_one_dimensional_tensor(form: str) -> N
     for count in (size.bound, size.measure):
         without_shape, flat, matrix = map(count, datums)
         assert without_shape == flat < matrix
+
+
+def count_parts(size: RequestSize, chunks: Sequence[Any] = (), **inputs: tw.TensorData) -> int:
+    """Return the bound of a datum with these parts, beyond that of an empty datum."""
+    empty = tw.Datum(model_input=tw.ModelInput(chunks=[]), loss_fn_inputs={})
+    whole: dict[str, Any] = dict(inputs)
+    datum = tw.Datum(model_input=tw.ModelInput(chunks=list(chunks)), loss_fn_inputs=whole)
+    return size.bound(datum) - size.bound(empty)
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "number", "around", "dimension", "name"),
+    [
+        ("protobuf", "float32", 4, AROUND_PROTOBUF, 10, 1),
+        ("protobuf", "int64", 8, AROUND_PROTOBUF, 10, 1),
+        ("JSON", "float32", 16, AROUND_JSON, 21, 6),
+        ("JSON", "int64", 21, AROUND_JSON, 21, 6),
+    ],
+)
+def test_bound_of_a_tensor_follows_the_table(
+    form: str, dtype: Any, number: int, around: int, dimension: int, name: int
+) -> None:
+    """Numbers, dimensions and the key have the bytes of the table in the module."""
+    size = SIZES[form][1]
+    for shape in ([6], [2, 3], [1, 2, 3]):
+        tensor = tw.TensorData.from_numpy(np.ones(shape, dtype))
+        assert count_parts(size, key=tensor) == around + 6 * number + len(shape) * dimension + 3 * name
+
+
+def test_bound_of_a_sparse_tensor_counts_its_indices() -> None:
+    """Each row and column index is a whole number, and a float of a list has the longest text of a float64."""
+    tensor = make_sparse([1.0, 2.0], 3)
+    indices = len(tensor.sparse_crow_indices or ()) + len(tensor.sparse_col_indices or ())
+    assert count_parts(SIZES["protobuf"][1], key=tensor) == AROUND_PROTOBUF + 2 * 4 + 2 * 10 + 8 * indices + 3
+    assert count_parts(SIZES["JSON"][1], key=tensor) == AROUND_JSON + 2 * 25 + 2 * 21 + 21 * indices + 6 * 3
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 100])
+def test_bound_of_an_image_is_its_length_in_base64(length: int) -> None:
+    """In protobuf it is the length itself; the format counts as text."""
+    image = tw.types.ImageChunk(data=bytes(length), format="png", expected_tokens=1)
+    assert count_parts(SIZES["protobuf"][1], [image]) == AROUND_PROTOBUF + length + 3
+    assert count_parts(SIZES["JSON"][1], [image]) == AROUND_JSON + len(b64encode(bytes(length))) + 6 * 3
+
+
+def test_bound_of_tokens_is_the_length_of_their_text() -> None:
+    """A list of small ints is measured when it is made; the ints of an array have the longest text."""
+    texts = tw.EncodedTextChunk(tokens=[1, 22, 333])
+    array = tw.EncodedTextChunk(tokens=np.array([1, 22, 333]))
+    assert count_parts(SIZES["protobuf"][1], [texts]) == AROUND_PROTOBUF + 3 * 4
+    assert count_parts(SIZES["JSON"][1], [texts]) == AROUND_JSON + len("[1,22,333]")
+    assert count_parts(SIZES["JSON"][1], [array]) == AROUND_JSON + 3 * 21
+
+
+def test_measured_numbers_have_the_length_of_the_longest() -> None:
+    """Whole numbers count with the longest of them, whole floats too, and fractions with their bound."""
+    size = SIZES["JSON"][1]
+
+    def measure(values: Any) -> int:
+        tensor = tw.TensorData.from_numpy(values)
+        datum = tw.Datum(model_input=tw.ModelInput(chunks=[]), loss_fn_inputs={"k": tensor})
+        empty = tw.Datum(model_input=tw.ModelInput(chunks=[]), loss_fn_inputs={})
+        return size.measure(datum) - size.measure(empty) - AROUND_JSON - 21 - 6
+
+    assert measure(np.array([1, -200, 30])) == 3 * len("-200,")
+    assert measure(np.array([1, 2000, 30])) == 3 * len("2000,")
+    assert measure(np.array([1.0, 200.0], np.float32)) == 2 * len("-200.0,")
+    assert measure(np.array([9_999_999.0, 0.0], np.float32)) == 2 * len("-9999999.0,")
+    for values in ([1e7, 0.0], [-1e7, 0.0], [0.5, 1.0], [1.0, 0.5], [np.inf, 1.0]):
+        assert measure(np.array(values, np.float32)) == 2 * 16
+    assert measure(np.array([], np.float32)) == 0
+
+
+def test_larger_size_is_the_larger_of_both() -> None:
+    """Either form may be the larger one."""
+    image = tw.Datum(
+        model_input=tw.ModelInput(chunks=[tw.types.ImageChunk(data=bytes(999), format="png")]), loss_fn_inputs={}
+    )
+    both = LargerSize(ProtobufSize(), JsonSize())
+    assert both.bound(image) == JsonSize().bound(image) > ProtobufSize().bound(image)
+    assert both.measure(image) == JsonSize().measure(image) > ProtobufSize().measure(image)
+
+
+def test_request_around_its_datums_counts_its_texts() -> None:
+    """The model id, the loss and each entry of its configuration are counted in the longest escapes."""
+    plain = ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config=None)
+    assert size_around("m1", plain) == AROUND_REQUEST + 6 * (2 + 3)
+    configured = ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": 0.25, "b": 1.0})
+    added = 2 * 2 * AROUND_PROTOBUF + 6 * (len("clip") + len("0.25") + len("b") + len("1.0"))
+    assert size_around("m1", configured) == size_around("m1", plain) + added
+    assert size_around("\N{SNOWMAN}", plain) == AROUND_REQUEST + 6 * (3 + 3)
 
 
 def test_unknown_form_counts_as_larger_form() -> None:
