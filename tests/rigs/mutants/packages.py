@@ -64,10 +64,4 @@ PACKAGES = (
         ),
     ),
     Package("credentials", ("tinkerwire/_credentials",), ("client/credentials", "client/test_auth.py")),
-    Package(
-        "session",
-        ("tinkerwire/_session/heartbeat.py", "tinkerwire/_session/session.py"),
-        ("client/session",),
-    ),
-    Package("gather", ("tinkerwire/_futures/gather.py",), ("client/futures/test_gather.py",)),
 )
