@@ -87,6 +87,8 @@ def multiply_blocks(sizes: Sequence[int], x: FloatArray, matrix: FloatArray) -> 
         x: an array whose first axis holds the rows, and whose last one has the inputs of the matrix.
         matrix: the matrix.
     """
+    if len(sizes) == 1:
+        return _multiply(x, matrix)
     rows = x.reshape(-1, x.shape[-1])
     out = np.empty((len(rows), matrix.shape[1]), x.dtype)
     start = 0
@@ -188,6 +190,8 @@ def _mix(
 def _mix_caches(
     caches: Sequence[KeyValueCache], layer: int, q: FloatArray, k: FloatArray, v: FloatArray
 ) -> tuple[FloatArray, AttentionTape]:
+    if len(caches) == 1:
+        return _mix(caches[0], layer, q, k, v)
     start, results = 0, []
     for cache in caches:
         rows = slice(start, start + cache.rows)
