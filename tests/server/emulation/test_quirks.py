@@ -46,14 +46,14 @@ def test_delayed_results_are_not_ready_at_first(
     serve: ServerFactory, not_ready: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Polls get the configured "not ready" response until the delay is over."""
-    call = serve_with_quirks(serve, long_poll_s=0.05, result_delay_s=3600.0, not_ready=not_ready)
+    call = serve_with_quirks(serve, long_poll_s=0.05, result_delay_s=600.0, not_ready=not_ready)
     body = {"session_id": call.create_session(), "model_seq_id": 0, "base_model": NANO}
     request_id = call.submit("create_model", {**body, "lora_config": {"rank": 4}})
     first = call.poll(request_id)
     assert first.status == status
     assert first.body == {"type": "try_again", "request_id": request_id, "queue_state": "active"}
     monotonic = time.monotonic
-    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 3600.0)
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 600.0)
     while "model_id" not in (reply := call.poll(request_id)).body:
         assert reply.status == status
 
