@@ -6,6 +6,7 @@ HOSTILE = {
     "no HTTP": b"banana\r\n\r\n",
     "unknown version": b"HTTP/9.9 200 OK\r\ncontent-length: 2\r\n\r\nok",
     "status of four digits": b"HTTP/1.1 2000 OK\r\ncontent-length: 2\r\n\r\nok",
+    "status below 100": b"HTTP/1.1 099 OK\r\ncontent-length: 2\r\n\r\nok",
     "two lengths": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok",
     "length and chunks": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n"
     b"2\r\nok\r\n0\r\n\r\n",

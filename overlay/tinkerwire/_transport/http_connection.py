@@ -131,8 +131,12 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See :class:`asyncio.BaseProtocol`."""
-        if exc is None and self._exchange is not None and self._exchange.ends_with_connection:
-            self.on_message_complete()
+        if self._transport is not None:
+            # TLS transports of Python 3.10 need it. An abort would make asyncio close the socket a second time.
+            self._transport.close()
+            self._transport = None
+        if exc is None:
+            self.eof_received()
         self._fail(
             exc
             if isinstance(exc, OSError)
@@ -140,8 +144,13 @@ class HttpConnection(asyncio.BufferedProtocol):
         )
         if self._timer is not None:
             self._timer.cancel()
-        self._transport = self._timer = None
+            self._timer = None
         self._on_lost(self)
+
+    def eof_received(self) -> None:
+        """End a body without a length, even if a part of the request is still unsent."""
+        if self._exchange is not None and self._exchange.ends_with_connection:
+            self.on_message_complete()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """See :class:`asyncio.BufferedProtocol`."""
@@ -187,13 +196,16 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Add a header, or ignore a trailer."""
         exchange = self._exchange
         if exchange is not None and exchange.status == 0:
-            exchange.headers[name.decode("latin-1").lower()] = value.decode("utf-8", "replace")
+            key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+            exchange.headers[key] = f"{exchange.headers[key]}, {text}" if key in exchange.headers else text
 
     def on_headers_complete(self) -> None:
         """Set the limit of the body by the status."""
         exchange, status = self._exchange, self._parser.get_status_code()
-        if exchange is None or exchange.status != 0 or status < 200:
+        if exchange is None or exchange.status != 0 or 100 <= status < 200:
             return
+        if status < 100:
+            self._fail(ConnectionError(f"the response is not valid HTTP/1.1: its status is {status}"))
         exchange.status = status
         exchange.limit = limit = exchange.request.limits.of(status)
         length = exchange.headers.get("content-length", "")
@@ -222,8 +234,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         )
 
     def _send(self, exchange: _Exchange, head: bytes) -> None:
-        if self._transport is None:
-            self._fail(ConnectionResetError("the server closed the connection before the request was sent"))
+        if self._transport is None or self._transport.is_closing():
+            self._fail(ConnectionResetError("the connection was closed before the request was sent"))
             return
         content = exchange.request.content or b""
         if len(content) <= WRITE_BYTES:
@@ -236,7 +248,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _send_further(self) -> None:
         exchange = self._exchange
         while exchange is not None and exchange.unsent is not None and not self._is_write_paused:
-            if self._transport is None or exchange.response.done():
+            if self._transport is None or self._transport.is_closing() or exchange.response.done():
                 return
             piece, exchange.unsent = exchange.unsent[:WRITE_BYTES], exchange.unsent[WRITE_BYTES:] or None
             self._transport.write(piece)

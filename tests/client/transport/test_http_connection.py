@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -117,6 +118,12 @@ def test_body_may_end_with_the_connection(version: bytes) -> None:
     assert (response.status, response.content) == (200, b"hello")
 
 
+def test_repeated_header_has_all_values() -> None:
+    """Both values of a repeated header are in the response, in their order."""
+    response = response_to(send_parts(b"HTTP/1.1 200 OK\r\nX: a\r\ncontent-length: 2\r\nx: b\r\n\r\nok"))
+    assert (response.headers["x"], response.content) == ("a, b", b"ok")
+
+
 @pytest.mark.parametrize("status", [204, 304])
 def test_status_without_body_has_none(status: int) -> None:
     """The next response does not become the body of a 204 or 304."""
@@ -220,6 +227,65 @@ def test_response_may_come_before_the_body_is_read() -> None:
     assert accepted.acquire(timeout=TEST_TIMEOUT_S)
     for client in clients:
         client.close()
+
+
+@pytest.mark.parametrize("response", [b"", b"HTTP/1.1 413 Too Large\r\n\r\nno"], ids=["none", "body"])
+@pytest.mark.parametrize("is_read", [False, True])
+def test_server_may_end_its_side_before_it_reads_the_body(
+    response: bytes, is_read: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A response whose end is that of the connection does not wait for the body, and asyncio logs no error."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def serve() -> None:
+        client, _ = listener.accept()
+        with client, suppress(OSError):
+            client.recv(1000)
+            client.sendall(response)
+            client.shutdown(socket.SHUT_WR)
+            while is_read and client.recv(2**20):
+                pass
+            if response:
+                ended.wait(TEST_TIMEOUT_S)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    request = WireRequest(method="POST", path="/x", headers={}, content=bytes(20_000_000))
+    server = RawServer(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    with listener:
+        if response:
+            received = run_over(server, lambda transport: get(transport, request))
+            assert (received.status, received.content) == (413, b"no")
+        else:
+            with pytest.raises(tw.APIConnectionError):
+                run_over(server, lambda transport: get(transport, request))
+        ended.set()
+        thread.join(TEST_TIMEOUT_S)
+    assert caplog.messages == []
+
+
+def test_lost_connection_ends_the_sending_of_a_body(caplog: pytest.LogCaptureFixture) -> None:
+    """The rest of a large body is not written to a connection that the system reports as closed."""
+    resume, closed = threading.Event(), threading.Event()
+
+    def handle(client: socket.socket, _: int) -> None:
+        client.sendall(OK)
+        resume.wait(TEST_TIMEOUT_S)
+        client.close()
+        closed.set()
+
+    with raw_server(handle) as server:
+
+        async def work(transport: HttpTransport) -> None:
+            await get(transport)
+            resume.set()
+            closed.wait(TEST_TIMEOUT_S)  # blocks the loop, so that it does not see the end of the connection
+            with pytest.raises(tw.APIConnectionError):
+                await get(transport, WireRequest(method="POST", path="/x", headers={}, content=bytes(20_000_000)))
+
+        run_over(server, work)
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("value", ["a\r\nx-b: c", "a\nb", "a\rb"])
