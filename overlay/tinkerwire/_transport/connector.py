@@ -120,7 +120,8 @@ class Connector:
             # Made at the first connection, so that it has the environment of that time.
             self._context = ssl.create_default_context()
             self._context.set_alpn_protocols(["http/1.1"])
-        return {"ssl": self._context, "server_hostname": peer.hostname}
+        # A certificate names its host without the dot that ends a fully qualified name.
+        return {"ssl": self._context, "server_hostname": (peer.hostname or "").rstrip(".")}
 
 
 class _TunnelResponse(asyncio.Protocol):
@@ -144,6 +145,8 @@ class _TunnelResponse(asyncio.Protocol):
         """See :class:`asyncio.BaseProtocol`."""
         if not self.status_line.done():
             self.status_line.set_exception(ConnectionResetError("the proxy closed the connection"))
+            # Nobody waits for it after a cancellation; retrieving it keeps asyncio from logging it.
+            self.status_line.exception()
 
 
 def port_of(parts: SplitResult) -> int:

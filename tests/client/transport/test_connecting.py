@@ -203,6 +203,13 @@ def test_https_proxy_tunnels_without_key(
     assert KEY not in "".join(proxy.requests)
 
 
+def test_fully_qualified_name_has_the_certificate_of_its_host(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dot at the end of a name is no part of the name in a certificate."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+    train("https://service.invalid.")
+
+
 def test_proxy_password_is_sent_but_not_shown(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable's password goes to the proxy; no error shows a rejected one."""
     monkeypatch.setenv("HTTPS_PROXY", f"http://me:pass-word@127.0.0.1:{proxy.port}")

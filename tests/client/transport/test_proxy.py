@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import ssl
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,11 @@ import pytest
 
 import support
 import tinkerwire as tw
-from support.scripted import ScriptedResponse, ScriptedServer, scripted_server
-from support.transports import error_of_send, send
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, scripted_server
+from support.transports import REQUEST, error_of_send, send
+from support.tunnel import tunnel
+from tinkerwire._transport.backpressure import Traffic
+from tinkerwire._transport.http_transport import HttpTransport
 from tinkerwire_base.call import WireResponse
 
 pytestmark = pytest.mark.timeout(60)
@@ -48,6 +52,28 @@ def test_proxy_error_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error about the proxy does not show its password."""
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:1")
     assert "secret" not in str(error_of_send("builtin", "http://service.invalid"))
+
+
+def test_cancelled_connection_to_a_proxy_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request may be cancelled at any step of the connection to the proxy."""
+    logged: list[str] = []
+
+    async def cancel_at_any_step() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context["message"]))
+        transport = HttpTransport("https://service.invalid")
+        for steps in range(30):
+            task = asyncio.create_task(transport.send(REQUEST, Traffic.REST, TEST_TIMEOUT_S))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await transport.close()
+        gc.collect()
+
+    with tunnel(("127.0.0.1", 1)) as server:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{server.port}")
+        asyncio.run(cancel_at_any_step())
+    assert logged == []
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio has no TLS within TLS before Python 3.11")
