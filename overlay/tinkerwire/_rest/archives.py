@@ -115,7 +115,7 @@ async def _download(url: str) -> bytes:
         raise APITimeoutError(
             request_info, message=f"the download of the archive from {origin}: no data within {DOWNLOAD_SILENCE_S:g} s"
         ) from None
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
         raise APIConnectionError(
             request=request_info, message=f"the download of the archive from {origin} failed: {type(error).__name__}"
         ) from None

@@ -27,7 +27,8 @@ async def download(url: str, max_bytes: int, silence_s: float) -> WireResponse:
     Raises:
         asyncio.TimeoutError: no data arrived for ``silence_s`` seconds.
         ResponseTooLargeError: the content is larger than ``max_bytes``.
-        OSError, UnicodeError: the connection failed.
+        OSError: the connection failed.
+        ValueError: the URL, or one of a redirect, is invalid.
         TinkerError: there were too many redirects, or one to another scheme.
     """
     for _ in range(1 + MAX_REDIRECTS):
@@ -48,7 +49,7 @@ async def _fetch(url: str, max_bytes: int, silence_s: float) -> WireResponse:
     request = WireRequest(
         method="GET",
         # The server has encoded the URL; characters that cannot be sent are the exception.
-        path=quote(parts._replace(scheme="", netloc="", fragment="").geturl() or "/", safe=punctuation),
+        path=quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=punctuation),
         headers={"accept": "*/*"},
         limits=ResponseLimits(result=limit, error=limit),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from datetime import datetime, timedelta, timezone
 
@@ -10,8 +11,10 @@ import pytest
 import tinkerwire as tw
 from support.clients import open_client
 from support.embedded import embedded_http_server
+from support.raw_server import raw_server, send_parts
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._rest import archives
+from tinkerwire._transport.download import download
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
@@ -95,13 +98,30 @@ def test_download_follows_redirects(server: ScriptedServer, rest: tw.RestClient)
 
 
 @pytest.mark.parametrize(
+    ("end_of_url", "target"),
+    [("", b"/"), ("?sig=a%2Fb", b"/?sig=a%2Fb"), ("//a//b?sig=c d#e", b"//a//b?sig=c%20d"), ("/a;b?c?d", b"/a;b?c?d")],
+)
+def test_download_sends_path_and_query_of_the_url(end_of_url: str, target: bytes) -> None:
+    """Slashes stay as they are, and a URL without a path has the path ``/``."""
+    with raw_server(send_parts(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")) as server:
+        assert asyncio.run(download(server.url + end_of_url, 100, TEST_TIMEOUT_S)).content == b"ok"
+    assert server.requests[0][0].split()[1] == target
+
+
+@pytest.mark.parametrize(
     ("location", "message"),
-    [("stored", "more than 10 times"), ("file:///etc/passwd", "redirected to file"), ("ftp://x/y", "to ftp")],
+    [
+        ("stored", "more than 10 times"),
+        ("file:///etc/passwd", "redirected to file"),
+        ("ftp://x/y", "to ftp"),
+        ("http://[x", "failed: ValueError"),
+        ("http://x:99999", "failed: ValueError"),
+    ],
 )
 def test_invalid_redirect_of_a_download_is_rejected(
     server: ScriptedServer, rest: tw.RestClient, location: str, message: str
 ) -> None:
-    """A loop, and a redirect to another scheme than http and https, end in an error."""
+    """A loop, and a redirect to another scheme or to an invalid URL, end in an error."""
     server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
         b"", status=302, headers={"location": f"{server.url}/api/v1/stored"}
     )
