@@ -247,11 +247,14 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _send_further(self) -> None:
         exchange = self._exchange
-        while exchange is not None and exchange.unsent is not None and not self._is_write_paused:
-            if self._transport is None or self._transport.is_closing() or exchange.response.done():
-                return
-            piece, exchange.unsent = exchange.unsent[:WRITE_BYTES], exchange.unsent[WRITE_BYTES:] or None
-            self._transport.write(piece)
+        if exchange is None or exchange.unsent is None or exchange.response.done():
+            return
+        if self._transport is None or self._is_write_paused:
+            return
+        piece, exchange.unsent = exchange.unsent[:WRITE_BYTES], exchange.unsent[WRITE_BYTES:] or None
+        self._transport.write(piece)
+        # The loop reports a lost connection before the next piece; asyncio logs writes to a lost connection.
+        self._loop.call_soon(self._send_further)
 
     def _has_unsent(self) -> bool:
         return self._transport is not None and self._transport.get_write_buffer_size() > 0
