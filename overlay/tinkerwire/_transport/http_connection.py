@@ -196,7 +196,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Add a header, or ignore a trailer."""
         exchange = self._exchange
         if exchange is not None and exchange.status == 0:
-            key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+            key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace").rstrip(" \t")
             exchange.headers[key] = f"{exchange.headers[key]}, {text}" if key in exchange.headers else text
 
     def on_headers_complete(self) -> None:

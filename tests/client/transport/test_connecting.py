@@ -204,7 +204,7 @@ def test_https_proxy_tunnels_without_key(
 
 
 def test_fully_qualified_name_has_the_certificate_of_its_host(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dot at the end of a name is no part of the name in a certificate."""
+    """A certificate names its host without the dot at the end of a fully qualified name."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
     train("https://service.invalid.")

@@ -119,8 +119,8 @@ def test_body_may_end_with_the_connection(version: bytes) -> None:
 
 
 def test_repeated_header_has_all_values() -> None:
-    """Both values of a repeated header are in the response, in their order."""
-    response = response_to(send_parts(b"HTTP/1.1 200 OK\r\nX: a\r\ncontent-length: 2\r\nx: b\r\n\r\nok"))
+    """The values of a repeated header are in the response, in their order and without white space around them."""
+    response = response_to(send_parts(b"HTTP/1.1 200 OK\r\nX:\ta \t\r\ncontent-length: 2\r\nx: b\r\n\r\nok"))
     assert (response.headers["x"], response.content) == ("a, b", b"ok")
 
 
