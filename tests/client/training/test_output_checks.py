@@ -148,6 +148,17 @@ def test_outputs_may_lack_positions_of_weight_zero(weights: list[float] | None, 
     assert valid == sizes
 
 
+def test_sparse_tensor_has_the_size_of_its_shape() -> None:
+    """The values that a sparse tensor does not store count."""
+    sparse = tw.TensorData(
+        data=[-1.0], dtype="float32", shape=[2, 3], sparse_crow_indices=[0, 1, 1], sparse_col_indices=[2]
+    )
+    check_outputs([make_datum(make_tensor(6, [6], "int64"))], 0, make_result(logprobs=sparse))
+    with pytest.raises(tw.APIResponseValidationError, match=r"must return 1 logprobs, .*, got 6") as caught:
+        check_outputs([make_datum(make_tensor(1, [1], "int64"))], 0, make_result(logprobs=sparse))
+    assert caught.value.status_code == 200
+
+
 def test_outputs_of_later_datums_are_checked_too() -> None:
     """A datum without targets, or an output of another name, does not end the check of the chunk."""
     chunk = [make_datum(None), make_datum(make_tensor(2, [2], "int64")), make_datum(make_tensor(2, [2], "int64"))]

@@ -30,7 +30,12 @@ from tinkerwire._training.request_size import (
 from tinkerwire._wire import codec
 from tinkerwire._wire.dialect import Dialect
 from tinkerwire_generated.api.training import forward_backward
-from tinkerwire_generated.models import DmelChunk, ForwardBackwardInput, ForwardBackwardRequest
+from tinkerwire_generated.models import (
+    DmelChunk,
+    ForwardBackwardInput,
+    ForwardBackwardRequest,
+    SampledProvenanceSpan,
+)
 
 pytestmark = pytest.mark.timeout(120)
 MODEL_ID = "model-\N{SNOWMAN}"
@@ -267,6 +272,17 @@ def test_measured_numbers_have_the_length_of_the_longest() -> None:
     for values in ([1e7, 0.0], [-1e7, 0.0], [0.5, 1.0], [1.0, 0.5], [np.inf, 1.0]):
         assert measure(np.array(values, np.float32)) == 2 * 16
     assert measure(np.array([], np.float32)) == 0
+
+
+def test_bound_of_spans_counts_their_ids() -> None:
+    """Only protobuf carries spans, of inputs and of targets."""
+    tokens = tw.ModelInput.from_ints([1])
+    inputs: dict[str, Any] = {"target_tokens": [1]}
+    spans: list[Any] = [SampledProvenanceSpan(sequence_id="abc", offset=0, length=1)]
+    without = tw.Datum(model_input=tokens, loss_fn_inputs=inputs)
+    both = tw.Datum(model_input=tokens, loss_fn_inputs=inputs, model_input_spans=spans, loss_fn_input_spans=spans)
+    added = ProtobufSize().bound(both) - ProtobufSize().bound(without)
+    assert added == 2 * (AROUND_PROTOBUF + len("abc"))
 
 
 def test_larger_size_is_the_larger_of_both() -> None:

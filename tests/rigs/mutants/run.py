@@ -50,6 +50,8 @@ class Row:
     seconds: float
     seed: int
     version: str
+    drawn: int
+    """Mutants that were drawn; fewer ran if the time limit ended the run."""
 
     @property
     def rate(self) -> float:
@@ -91,6 +93,7 @@ def measure_package(package: Package, python: Path, version: str) -> Row:
         seconds=time.monotonic() - start,
         seed=seed,
         version=version,
+        drawn=len(drawn),
     )
     sys.stdout.write(f"\n{package.name}: {row.rate:.0%} of {row.run} mutants killed, {row.survived} survived\n")
     return row
@@ -99,11 +102,11 @@ def measure_package(package: Package, python: Path, version: str) -> Row:
 def write_report(rows: list[Row]) -> None:
     """Write the table of all packages."""
     lines = [
-        "| package | mutants | equivalent | run | killed | timeouts | survived | killed, % | seconds | seed | mutmut |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|",
+        "| package | mutants | equivalent | drawn | run | killed | timeouts | survived | % | seconds | seed | mutmut |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|",
         *(
-            f"| {row.package} | {row.total} | {row.equivalent} | {row.run} | {row.killed} | {row.timeouts} | "
-            f"{row.survived} | {100 * row.rate:.0f} | {row.seconds:.0f} | {row.seed} | {row.version} |"
+            f"| {row.package} | {row.total} | {row.equivalent} | {row.drawn} | {row.run} | {row.killed} | "
+            f"{row.timeouts} | {row.survived} | {100 * row.rate:.0f} | {row.seconds:.0f} | {row.seed} | {row.version} |"
             for row in rows
         ),
     ]
