@@ -234,8 +234,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         )
 
     def _send(self, exchange: _Exchange, head: bytes) -> None:
-        if self._transport is None or self._transport.is_closing():
-            self._fail(ConnectionResetError("the connection was closed before the request was sent"))
+        if self._transport is None:
+            self._fail(ConnectionResetError("the server closed the connection before the request was sent"))
             return
         content = exchange.request.content or b""
         if len(content) <= WRITE_BYTES:
