@@ -45,7 +45,7 @@ drift: $(READY)  ## compare real releases of the official SDK with the contract;
 	$(BIN)/python -m tinkerwire_codegen upstream latest
 
 bench: $(READY)  ## measure CPU, time and memory against the official SDK, in one run
-	$(BIN)/python -m tests.rigs.bench.run
+	PYTHONPATH=tests $(BIN)/python -m tests.rigs.bench.run
 
 bench-embedded: $(READY)  ## measure the embedded server: tokens a second beside torch, requests a second, memory
 	$(BIN)/python -m tests.rigs.bench.embedded
