@@ -90,7 +90,8 @@ class SampleQueue:
         self._batches: dict[WeightsKey, _Batch] = {}
         """The batch of each key that requests may join."""
         self._is_closed = False
-        self._lock = threading.Lock()
+        # Reentrant, because a signal handler may use the server in the midst of a locked step.
+        self._lock = threading.RLock()
 
     def put(self, task: SampleTask, job: FutureJob) -> None:
         """Add a request.
