@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tinkerwire_base.call import WireResponse, response_info
+from tinkerwire_base.call import ResponseLimits, SizeLimit, WireResponse, response_info
 from tinkerwire_base.conversion.version_rules import dialect_error
 from tinkerwire_base.errors import (
     APIConnectionError,
@@ -36,8 +36,10 @@ DOWNLOAD_SILENCE_S = 60.0
 """Timeout of a download for its connection and for each piece."""
 MAX_DOWNLOAD_BYTES = 16 * 2**30
 """The size of an archive that is not downloaded into memory any more."""
-MAX_ERROR_BYTES = 2000
-"""Size of an error's body that errors show."""
+MAX_ERROR_BYTES = 1 << 20
+"""The size of the body of an error that is not read any more."""
+SHOWN_ERROR_BYTES = 2000
+"""Size of the body of an error that errors keep."""
 
 NOT_SO = 405
 """Status of a server that has only DELETE at this path, because it has no archives."""
@@ -105,11 +107,15 @@ async def _download(url: str) -> bytes:
     origin = f"{parts.scheme}://{parts.hostname}"
     request_info = RequestInfo(method="GET", url=f"{origin}/...")
     try:
-        response = await download(url, MAX_DOWNLOAD_BYTES, DOWNLOAD_SILENCE_S)
-    except ResponseTooLargeError:
+        limits = ResponseLimits(
+            result=SizeLimit(max_bytes=MAX_DOWNLOAD_BYTES, setting="MAX_DOWNLOAD_BYTES"),
+            error=SizeLimit(max_bytes=MAX_ERROR_BYTES, setting="MAX_ERROR_BYTES"),
+        )
+        response = await download(url, limits, DOWNLOAD_SILENCE_S)
+    except ResponseTooLargeError as error:
         raise TinkerError(
-            f"the archive is larger than {MAX_DOWNLOAD_BYTES} bytes; get_checkpoint_archive_url gives the address, to "
-            "download it to a file"
+            f"the download of the archive from {origin} has more than {error.limit_bytes} bytes; "
+            "get_checkpoint_archive_url gives the address, to download it to a file"
         ) from None
     except (asyncio.TimeoutError, TimeoutError):
         raise APITimeoutError(
@@ -120,7 +126,7 @@ async def _download(url: str) -> bytes:
             request=request_info, message=f"the download of the archive from {origin} failed: {type(error).__name__}"
         ) from None
     if response.status != 200:
-        text = response.content[:MAX_ERROR_BYTES].decode("utf-8", "replace")
+        text = response.content[:SHOWN_ERROR_BYTES].decode("utf-8", "replace")
         info = ResponseInfo(status_code=response.status, headers=dict(response.headers), text=text)
         raise status_error(response.status)(
             f"the download of the archive from {origin}: HTTP {response.status}", response=info

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from string import punctuation
 from urllib.parse import quote, urljoin, urlsplit
 
-from tinkerwire_base.call import ResponseLimits, SizeLimit, WireRequest, WireResponse
+from tinkerwire_base.call import ResponseLimits, WireRequest, WireResponse
 from tinkerwire_base.errors import TinkerError
 
 from .._futures.timeout import wait_for
@@ -16,23 +17,23 @@ MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-async def download(url: str, max_bytes: int, silence_s: float) -> WireResponse:
+async def download(url: str, limits: ResponseLimits, silence_s: float) -> WireResponse:
     """Fetch a URL over connections of its own and follow redirects; the content is as stored, perhaps compressed.
 
     Args:
         url: an http or https URL, which may be a secret: no error shows its path or query.
-        max_bytes: maximum size of the content.
+        limits: maximum sizes of the content and of the bodies of other responses.
         silence_s: time limit for the connection and for each piece of the content.
 
     Raises:
         asyncio.TimeoutError: no data arrived for ``silence_s`` seconds.
-        ResponseTooLargeError: the content is larger than ``max_bytes``.
+        ResponseTooLargeError: the content is larger than its limit.
         OSError: the connection failed.
         ValueError: the URL, or one of a redirect, is invalid.
         TinkerError: there were too many redirects, or one to another scheme.
     """
     for _ in range(1 + MAX_REDIRECTS):
-        response = await _fetch(url, max_bytes, silence_s)
+        response = await _fetch(url, limits, silence_s)
         location = response.headers.get("location")
         if response.status not in REDIRECTS or not location:
             return response
@@ -42,16 +43,15 @@ async def download(url: str, max_bytes: int, silence_s: float) -> WireResponse:
     raise TinkerError(f"a download is redirected more than {MAX_REDIRECTS} times")
 
 
-async def _fetch(url: str, max_bytes: int, silence_s: float) -> WireResponse:
+async def _fetch(url: str, limits: ResponseLimits, silence_s: float) -> WireResponse:
     parts = urlsplit(url)
     connector = Connector(f"{parts.scheme}://{parts.netloc}", accepted="identity")
-    limit = SizeLimit(max_bytes=max_bytes, setting="max_bytes")
     request = WireRequest(
         method="GET",
         # The server has encoded the URL; characters that cannot be sent are the exception.
         path=quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=punctuation),
         headers={"accept": "*/*"},
-        limits=ResponseLimits(result=limit, error=limit),
+        limits=limits,
     )
     opened: list[HttpConnection] = []
 
@@ -61,7 +61,8 @@ async def _fetch(url: str, max_bytes: int, silence_s: float) -> WireResponse:
     try:
         await wait_for(connect(), silence_s)
         url_in_errors = f"{parts.scheme}://{parts.hostname}/..."
-        return await opened[0].exchange(request, connector.encode_head, url_in_errors, silence_s)
+        deadline = asyncio.get_running_loop().time() + silence_s
+        return await opened[0].exchange(request, connector.encode_head, url_in_errors, deadline)
     finally:
         # A cancellation may come together with the connection.
         for connection in opened:

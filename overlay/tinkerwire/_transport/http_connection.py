@@ -26,18 +26,7 @@ MAX_CHUNK_OVERHEAD = 8
 class _Exchange:
     """One request and what has arrived of its response."""
 
-    __slots__ = (
-        "body",
-        "headers",
-        "is_complete",
-        "limit",
-        "received",
-        "request",
-        "response",
-        "status",
-        "unsent",
-        "url",
-    )
+    __slots__ = ("body", "headers", "limit", "received", "request", "response", "status", "unsent", "url")
 
     def __init__(self, request: WireRequest, url: str, response: asyncio.Future[WireResponse]) -> None:
         self.request = request
@@ -65,7 +54,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     Args:
         buffer: memory for received bytes, which is empty again after each callback.
         on_lost: called once with this connection when it is closed.
-        silence_s: if set, received bytes move the time limit to this many seconds later.
+        silence_s: if set, received bytes move the deadline to this many seconds later.
     """
 
     def __init__(
@@ -91,7 +80,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._can_continue and self._transport is not None and not self._transport.is_closing()
 
     async def exchange(
-        self, request: WireRequest, encode_head: Callable[[WireRequest], bytes], url: str, timeout_s: float | None
+        self, request: WireRequest, encode_head: Callable[[WireRequest], bytes], url: str, deadline: float | None
     ) -> WireResponse:
         """Send a request and return the response of any status, with its content as it was sent.
 
@@ -100,7 +89,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             encode_head: encodes the request line and all headers. No local variable of this call, which an error
                 reporter may send, holds the result with its API key.
             url: the URL, for errors.
-            timeout_s: time limit for the whole response; None for no limit.
+            deadline: time of the loop by which the response must be complete; None for no limit.
 
         Raises:
             asyncio.TimeoutError: the response was not complete in time.
@@ -109,7 +98,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             ResponseTooLargeError: the body is larger than the request allows.
         """
         exchange = self._exchange = _Exchange(request, url, self._loop.create_future())
-        self._start_timer(timeout_s)
+        self._start_timer(deadline)
         try:
             self._send(exchange, encode_head(request))
             return await exchange.response
@@ -206,6 +195,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         if status < 100:
             self._fail(ConnectionError(f"the response is not valid HTTP/1.1: its status is {status}"))
+            return
         exchange.status = status
         exchange.limit = limit = exchange.request.limits.of(status)
         length = exchange.headers.get("content-length", "")
@@ -259,17 +249,16 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _has_unsent(self) -> bool:
         return self._transport is not None and self._transport.get_write_buffer_size() > 0
 
-    def _start_timer(self, timeout_s: float | None) -> None:
-        # The timer of an earlier request is kept if it is due before the new limit: most responses arrive long before.
-        if timeout_s is None:
-            self._deadline = None
+    def _start_timer(self, deadline: float | None) -> None:
+        self._deadline = deadline
+        if deadline is None:
             return
-        self._deadline = self._loop.time() + timeout_s
-        if self._timer is not None and self._timer.when() > self._deadline:
+        # The timer of an earlier request is kept if it is due before the new limit: most responses arrive long before.
+        if self._timer is not None and self._timer.when() > deadline:
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
-            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+            self._timer = self._loop.call_at(deadline, self._check_deadline)
 
     def _check_deadline(self) -> None:
         self._timer = None

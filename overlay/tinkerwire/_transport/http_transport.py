@@ -47,21 +47,20 @@ class HttpTransport:
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """See :class:`Transport`."""
         pool = self._pools.get(traffic) or self._open(traffic)
-        url = self._base_url + request.path
+        url, loop = self._base_url + request.path, asyncio.get_running_loop()
         try:
             async with ConnectionSlot(pool.slots, request, self._base_url):
                 seconds = remaining_seconds(timeout_s)
-                connection = pool.take_idle()
-                if connection is None:
-                    started = asyncio.get_running_loop().time()
-                    connection = await self._connect(request, pool, seconds)
-                    if seconds is not None:
-                        seconds -= asyncio.get_running_loop().time() - started
+                deadline = None if seconds is None else loop.time() + seconds
+                connection = pool.take_idle() or await self._connect(request, pool, seconds)
                 try:
-                    response = await connection.exchange(request, self._connector.encode_head, url, seconds)
+                    response = await connection.exchange(request, self._connector.encode_head, url, deadline)
                 finally:
                     pool.give_back(connection)
-            return await decompress_response(request, url, response)
+            if "content-encoding" not in response.headers:
+                return response
+            remaining = None if deadline is None else deadline - loop.time()
+            return await wait_for(decompress_response(request, url, response), remaining)
         except APIError:  # raised by this client; some are TimeoutErrors
             raise
         except (asyncio.TimeoutError, TimeoutError):  # two classes before Python 3.11

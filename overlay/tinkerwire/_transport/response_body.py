@@ -66,10 +66,8 @@ async def read_body(
 
 
 async def decompress_response(request: WireRequest, url: str, response: WireResponse) -> WireResponse:
-    """Decompress a response that is complete; see :func:`read_body`."""
-    encoding, content = response.headers.get("content-encoding"), response.content
-    if not encoding:
-        return response
+    """Decompress a response that has arrived; see :func:`read_body`."""
+    encoding, content = response.headers["content-encoding"], response.content
 
     async def pieces() -> AsyncIterator[bytes]:
         for start in range(0, len(content), PIECE_BYTES):

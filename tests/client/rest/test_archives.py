@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -12,13 +13,23 @@ import tinkerwire as tw
 from support.clients import open_client
 from support.embedded import embedded_http_server
 from support.raw_server import raw_server, send_parts
-from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._rest import archives
 from tinkerwire._transport.download import download
+from tinkerwire_base.call import ResponseLimits
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
 ROUTE = "training_runs/m1/checkpoints/weights/a"
+
+
+def store_archive(
+    server: ScriptedServer, answer: Callable[[RecordedRequest], ScriptedResponse], query: str = ""
+) -> None:
+    """Redirect requests for the archive to an address of the server, which gives this answer."""
+    location = f"{server.url}/api/v1/stored{query}"
+    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(b"", status=302, headers={"location": location})
+    server.rules["stored"] = answer
 
 
 def test_archive_url_is_read_from_a_redirect(server: ScriptedServer, rest: tw.RestClient) -> None:
@@ -71,10 +82,7 @@ def test_missing_archive_is_an_error(server: ScriptedServer, rest: tw.RestClient
 def test_archive_is_downloaded_without_the_key(server: ScriptedServer, rest: tw.RestClient) -> None:
     """The client downloads the bytes of the archive from its URL, and does not send the API key there."""
     content = bytes(range(256)) * 5000
-    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
-        b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=secret"}
-    )
-    server.rules["stored"] = lambda _: ScriptedResponse(content)
+    store_archive(server, lambda _: ScriptedResponse(content), query="?sig=secret")
     assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S) == content
     assert rest.download_checkpoint_archive("m1", "weights/a").result(TEST_TIMEOUT_S) == content
     stored = server.named("stored")
@@ -87,10 +95,9 @@ def test_archive_is_downloaded_without_the_key(server: ScriptedServer, rest: tw.
 def test_download_follows_redirects(server: ScriptedServer, rest: tw.RestClient) -> None:
     """A relative redirect is followed, and the archive arrives as it is stored, even if its encoding is compressed."""
     content = gzip.compress(b"a tar")
-    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
-        b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=a%2Fb"}
+    store_archive(
+        server, lambda _: ScriptedResponse(b"", status=307, headers={"location": "moved?sig=c d"}), query="?sig=a%2Fb"
     )
-    server.rules["stored"] = lambda _: ScriptedResponse(b"", status=307, headers={"location": "moved?sig=c d"})
     server.rules["moved"] = lambda _: ScriptedResponse(content, headers={"content-encoding": "gzip"})
     assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S) == content
     assert [request.query for request in server.named("stored")] == [{"sig": "a/b"}]
@@ -104,7 +111,7 @@ def test_download_follows_redirects(server: ScriptedServer, rest: tw.RestClient)
 def test_download_sends_path_and_query_of_the_url(end_of_url: str, target: bytes) -> None:
     """Slashes stay as they are, and a URL without a path has the path ``/``."""
     with raw_server(send_parts(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")) as server:
-        assert asyncio.run(download(server.url + end_of_url, 100, TEST_TIMEOUT_S)).content == b"ok"
+        assert asyncio.run(download(server.url + end_of_url, ResponseLimits(), TEST_TIMEOUT_S)).content == b"ok"
     assert server.requests[0][0].split()[1] == target
 
 
@@ -122,24 +129,19 @@ def test_invalid_redirect_of_a_download_is_rejected(
     server: ScriptedServer, rest: tw.RestClient, location: str, message: str
 ) -> None:
     """A loop, and a redirect to another scheme or to an invalid URL, end in an error."""
-    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
-        b"", status=302, headers={"location": f"{server.url}/api/v1/stored"}
-    )
-    server.rules["stored"] = lambda _: ScriptedResponse(b"", status=302, headers={"location": location})
+    store_archive(server, lambda _: ScriptedResponse(b"", status=302, headers={"location": location}))
     with pytest.raises(tw.TinkerError, match=message):
         rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
 
 
+@pytest.mark.parametrize(("limit", "status"), [("MAX_DOWNLOAD_BYTES", 200), ("MAX_ERROR_BYTES", 403)])
 def test_oversized_archive_is_not_downloaded(
-    server: ScriptedServer, rest: tw.RestClient, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, rest: tw.RestClient, monkeypatch: pytest.MonkeyPatch, limit: str, status: int
 ) -> None:
-    """The error names the way to download it to a file."""
-    monkeypatch.setattr(archives, "MAX_DOWNLOAD_BYTES", 1000)
-    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
-        b"", status=302, headers={"location": f"{server.url}/api/v1/stored"}
-    )
-    server.rules["stored"] = lambda _: ScriptedResponse(bytes(1001))
-    with pytest.raises(tw.TinkerError, match=r"larger than 1000 bytes.*get_checkpoint_archive_url"):
+    """The error names the way to download it to a file; the body of an error has a limit, too."""
+    monkeypatch.setattr(archives, limit, 1000)
+    store_archive(server, lambda _: ScriptedResponse(bytes(1001), status=status))
+    with pytest.raises(tw.TinkerError, match=r"more than 1000 bytes.*get_checkpoint_archive_url"):
         rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
 
 
@@ -148,10 +150,7 @@ def test_slow_download_has_no_limit_of_its_whole_time(
 ) -> None:
     """The limit is for silence: a download that takes longer than it succeeds while data arrive."""
     monkeypatch.setattr(archives, "DOWNLOAD_SILENCE_S", 1.0)
-    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
-        b"", status=302, headers={"location": f"{server.url}/api/v1/stored"}
-    )
-    server.rules["stored"] = lambda _: ScriptedResponse(bytes(30), trickle_s=0.05)
+    store_archive(server, lambda _: ScriptedResponse(bytes(30), trickle_s=0.05))
     assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S) == bytes(30)
     gate = Gate()
     server.rules["stored"] = lambda _: ScriptedResponse(bytes(30), gate=gate)
@@ -175,10 +174,7 @@ def test_failed_download_does_not_show_the_url(
     server: ScriptedServer, rest: tw.RestClient, response: ScriptedResponse, error: type[Exception]
 ) -> None:
     """A failed download raises an error of this client that does not show the URL."""
-    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
-        b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=secret"}
-    )
-    server.rules["stored"] = lambda _: response
+    store_archive(server, lambda _: response, query="?sig=secret")
     with pytest.raises(error, match="the download of the archive") as caught:
         rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
     assert "secret" not in str(caught.value)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, PROMPT, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
+from support.transports import error_of_send
 from tinkerwire._transport.response_body import PIECE_BYTES, Decompressor
 
 pytestmark = pytest.mark.timeout(60)
@@ -99,6 +100,16 @@ def test_decompression_bomb_takes_little_memory(server: ScriptedServer, kind: st
         assert tracemalloc.get_traced_memory()[1] < 40 * 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decompression_counts_for_the_timeout(server: ScriptedServer, kind: str) -> None:
+    """A response that arrives at once and decompresses to 600 MiB ends at the timeout of the request."""
+    block = gzip.compress(bytes(2**20))
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(
+        block * 600, headers={"content-encoding": "gzip"}
+    )
+    assert isinstance(error_of_send(kind, server.url, timeout_s=0.15), tw.APITimeoutError)
 
 
 @pytest.mark.parametrize("kind", KINDS)
