@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+"""A response of status 200."""
+
 
 @dataclass
 class RawServer:
@@ -34,6 +37,17 @@ def send_parts(*parts: bytes) -> Handler:
             client.sendall(part)
 
     return send
+
+
+def close_after(*parts: bytes) -> Handler:
+    """Return a handler that sends parts and closes the connection."""
+
+    def handle(client: socket.socket, _: int) -> None:
+        send_parts(*parts)(client, 0)
+        client.shutdown(socket.SHUT_RDWR)
+        client.close()
+
+    return handle
 
 
 @contextmanager

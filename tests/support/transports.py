@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import httpx
 import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
+from support.raw_server import Handler, RawServer, raw_server
+from support.scripted import TEST_TIMEOUT_S
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.base import Transport
 from tinkerwire._transport.http_transport import HttpTransport
@@ -16,6 +20,7 @@ from tinkerwire._transport.httpx_transport import HttpxTransport
 from tinkerwire_base.call import WireRequest, WireResponse
 
 REQUEST = WireRequest(method="GET", path="/api/v1/get_server_capabilities", headers={"x-api-key": KEY})
+T = TypeVar("T")
 KINDS = ["builtin", "httpx"]
 
 
@@ -46,3 +51,27 @@ def error_of_send(
     assert error.request is not None
     assert (error.request.method, error.request.url) == (request.method, url + request.path)
     return error
+
+
+def run_over(server: RawServer, work: Callable[[HttpTransport], Awaitable[T]]) -> T:
+    """Run a coroutine with a transport to a server, and close the transport."""
+
+    async def run() -> T:
+        transport = HttpTransport(server.url)
+        try:
+            return await asyncio.wait_for(work(transport), TEST_TIMEOUT_S)
+        finally:
+            await transport.close()
+
+    return asyncio.run(run())
+
+
+async def get(transport: HttpTransport, request: WireRequest = REQUEST) -> WireResponse:
+    """Send one request."""
+    return await transport.send(request, Traffic.REST, TEST_TIMEOUT_S)
+
+
+def response_to(handler: Handler, request: WireRequest = REQUEST) -> WireResponse:
+    """Return the response of a server with this handler."""
+    with raw_server(handler) as server:
+        return run_over(server, lambda transport: get(transport, request))

@@ -2,71 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import sys
 import threading
-import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tinkerwire as tw
-from support.hostile_responses import HOSTILE
-from support.raw_server import Handler, RawServer, raw_server, send_parts
+from support.raw_server import OK, RawServer, close_after, raw_server, send_parts
 from support.scripted import TEST_TIMEOUT_S
-from support.transports import REQUEST, error_of_send, send
-from tinkerwire._transport import connection_pool, http_connection
-from tinkerwire._transport.backpressure import Traffic
+from support.transports import get, response_to, run_over
+from tinkerwire._transport import http_connection
 from tinkerwire._transport.http_transport import HttpTransport
-from tinkerwire_base.call import ResponseLimits, SizeLimit, WireRequest, WireResponse
+from tinkerwire_base.call import WireRequest, WireResponse
 
 pytestmark = pytest.mark.timeout(60)
-T = TypeVar("T")
-OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
-
-def run_over(server: RawServer, work: Callable[[HttpTransport], Awaitable[T]]) -> T:
-    """Run a coroutine with a transport to a server, and close the transport."""
-
-    async def run() -> T:
-        transport = HttpTransport(server.url)
-        try:
-            return await asyncio.wait_for(work(transport), TEST_TIMEOUT_S)
-        finally:
-            await transport.close()
-
-    return asyncio.run(run())
-
-
-async def get(transport: HttpTransport, request: WireRequest = REQUEST) -> WireResponse:
-    """Send one request."""
-    return await transport.send(request, Traffic.REST, TEST_TIMEOUT_S)
-
-
-def response_to(handler: Handler, request: WireRequest = REQUEST) -> WireResponse:
-    """Return the response of a server with this handler."""
-    with raw_server(handler) as server:
-        return run_over(server, lambda transport: get(transport, request))
-
-
-def close_after(*parts: bytes) -> Handler:
-    """Return a handler that sends parts and closes the connection."""
-
-    def handle(client: socket.socket, _: int) -> None:
-        send_parts(*parts)(client, 0)
-        client.shutdown(socket.SHUT_RDWR)
-        client.close()
-
-    return handle
-
-
-# --- valid responses --------------------------------------------------------------------------------------------------
 
 VALID = {
     "length": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nx: a\r\n\r\nhello",
@@ -134,29 +87,6 @@ def test_status_without_body_has_none(status: int) -> None:
 
         assert {(response.status, response.content) for response in run_over(server, work)} == {(status, b"")}
         assert [len(requests) for requests in server.requests] == [2]
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
-        b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok",
-    ],
-    ids=["close", "HTTP/1.0"],
-)
-def test_connection_that_ends_is_not_used_again(response: bytes) -> None:
-    """The client closes the connection and opens another, even if the server leaves it open."""
-    with raw_server(send_parts(response)) as server:
-
-        async def work(transport: HttpTransport) -> None:
-            for _ in range(3):
-                assert (await get(transport)).content == b"ok"
-
-        run_over(server, work)
-        assert [len(requests) for requests in server.requests] == [1, 1, 1]
-
-
-# --- requests ---------------------------------------------------------------------------------------------------------
 
 
 def test_request_has_exactly_these_bytes() -> None:
@@ -305,196 +235,3 @@ def test_ipv6_address_is_reached() -> None:
     with raw_server(send_parts(OK), socket.AF_INET6) as server:
         assert run_over(server, get).content == b"ok"
     assert b"host: [::1]:" in server.requests[0][0]
-
-
-# --- hostile responses ------------------------------------------------------------------------------------------------
-
-LIMIT = SizeLimit(max_bytes=100_000, setting="a setting")
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_response_is_connection_error(name: str) -> None:
-    """The error comes at once, although the server leaves the connection open."""
-    with raw_server(send_parts(HOSTILE[name])) as server:
-        error = error_of_send("builtin", server.url)
-        assert not isinstance(error, tw.APITimeoutError)
-        assert error.may_have_been_sent
-        assert server.closed.acquire(timeout=TEST_TIMEOUT_S)
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [b"HTTP/1.1 200 OK\r\ncontent-length: 100001\r\n\r\n"],
-        [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", *[b"1000\r\n" + b"x" * 4096 + b"\r\n"] * 30],
-        [b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 100_001],
-    ],
-    ids=["length", "chunks", "connection"],
-)
-def test_body_beyond_limit_is_not_read_to_its_end(parts: list[bytes]) -> None:
-    """The client closes the connection at the limit."""
-    request = WireRequest(method="GET", path="/x", headers={}, limits=ResponseLimits(result=LIMIT, error=LIMIT))
-    with raw_server(send_parts(*parts)) as server:
-        with pytest.raises(tw.ResponseTooLargeError, match="a setting"):
-            run_over(server, lambda transport: get(transport, request))
-        assert server.closed.acquire(timeout=TEST_TIMEOUT_S)
-
-
-@pytest.mark.parametrize(
-    "parts", [[OK + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"], [OK, b"HTTP/1.1 200 OK\r\n"], [OK + b"x"]]
-)
-def test_bytes_after_a_response_do_not_become_the_next(parts: list[bytes]) -> None:
-    """A second response to one request ends the connection; the next request has another."""
-
-    def handle(client: socket.socket, number: int) -> None:
-        send_parts(*parts)(client, number)
-
-    with raw_server(handle) as server:
-
-        async def work(transport: HttpTransport) -> None:
-            for _ in range(3):
-                assert (await get(transport)).content == b"ok"
-                await asyncio.to_thread(server.closed.acquire, timeout=TEST_TIMEOUT_S)
-
-        run_over(server, work)
-        assert [len(requests) for requests in server.requests] == [1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [b""],
-        [b"HTTP/1.1 200 OK\r\ncontent-le"],
-        [b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", b"x"],
-        [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"],
-        [b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nhello"],
-        [b"HTTP/1.1 100 Continue\r\n\r\n"],
-    ],
-)
-def test_incomplete_response_is_connection_error(parts: list[bytes]) -> None:
-    """A connection that ends early never yields a part of a body as the whole."""
-    with raw_server(close_after(*parts)) as server:
-        error = error_of_send("builtin", server.url)
-    assert not isinstance(error, tw.APITimeoutError)
-    assert error.may_have_been_sent
-
-
-# --- lifetime ---------------------------------------------------------------------------------------------------------
-
-
-def test_cancelled_request_leaves_no_response_to_the_next() -> None:
-    """A late response to a request that was cancelled or timed out is not taken for that of another."""
-    resume = threading.Event()
-
-    def handle(client: socket.socket, number: int) -> None:
-        if number < 2:
-            resume.wait(TEST_TIMEOUT_S)
-        client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n%d" % number)
-
-    with raw_server(handle) as server:
-
-        async def work(transport: HttpTransport) -> None:
-            cancelled = asyncio.create_task(get(transport))
-            await asyncio.to_thread(server.received.acquire, timeout=TEST_TIMEOUT_S)
-            cancelled.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await cancelled
-            with pytest.raises(tw.APITimeoutError):
-                await transport.send(REQUEST, Traffic.REST, 0.05)
-            resume.set()
-            assert (await get(transport)).content == b"2"
-            assert (await get(transport)).content == b"3"
-
-        run_over(server, work)
-        assert [len(requests) for requests in server.requests] == [1, 1, 2]
-
-
-def test_timeout_of_one_request_does_not_hold_for_the_next() -> None:
-    """A request with a longer limit follows one with a shorter limit on the same connection."""
-
-    def handle(client: socket.socket, number: int) -> None:
-        time.sleep(0.3 if number > 0 else 0)
-        client.sendall(OK)
-
-    with raw_server(handle) as server:
-
-        async def work(transport: HttpTransport) -> None:
-            await transport.send(REQUEST, Traffic.REST, 0.2)
-            await transport.send(REQUEST, Traffic.REST, TEST_TIMEOUT_S)
-            with pytest.raises(tw.APITimeoutError):
-                await transport.send(REQUEST, Traffic.REST, 0.05)
-
-        run_over(server, work)
-
-
-def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that is not used for a minute is closed."""
-    monkeypatch.setattr(connection_pool, "KEEP_ALIVE_S", 0.05)
-    with raw_server(send_parts(OK)) as server:
-
-        async def work(transport: HttpTransport) -> None:
-            await get(transport)
-            assert await asyncio.to_thread(server.closed.acquire, timeout=TEST_TIMEOUT_S)
-            await get(transport)
-
-        run_over(server, work)
-        assert [len(requests) for requests in server.requests] == [1, 1]
-
-
-def test_close_ends_requests_and_connections() -> None:
-    """A request under way fails when the transport is closed, and no socket stays open."""
-    with raw_server(lambda *_: None) as server:
-
-        async def work(transport: HttpTransport) -> None:
-            waiting = asyncio.create_task(get(transport))
-            await asyncio.to_thread(server.received.acquire, timeout=TEST_TIMEOUT_S)
-            await transport.close()
-            with pytest.raises(tw.APIConnectionError, match="the client closed the connection"):
-                await waiting
-            assert await asyncio.to_thread(server.closed.acquire, timeout=TEST_TIMEOUT_S)
-
-        run_over(server, work)
-
-
-def test_connections_share_one_name_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty requests at once look a name up once."""
-    lookups, lookup = [], socket.getaddrinfo
-
-    def count(host: str, port: int, *arguments: int, **options: int) -> object:
-        lookups.append(host)
-        return lookup("127.0.0.1", port, *arguments, **options)
-
-    monkeypatch.setattr(socket, "getaddrinfo", count)
-    with raw_server(send_parts(OK)) as server:
-        server.url = server.url.replace("127.0.0.1", "server.invalid")
-
-        async def work(transport: HttpTransport) -> None:
-            await asyncio.gather(*(get(transport) for _ in range(20)))
-
-        run_over(server, work)
-    assert lookups == ["server.invalid"]
-
-
-def test_second_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name whose first address refuses connections is reached at its second."""
-    with raw_server(send_parts(OK)) as server:
-        port = int(server.url.rpartition(":")[2])
-        closed = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1))
-        addresses = [closed, (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
-        assert asyncio.run(send("builtin", "http://server.invalid")).content == b"ok"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="counts files in /proc")
-def test_no_socket_is_left_by_failing_requests() -> None:
-    """After many failures of all kinds, the process has as many open files as before."""
-
-    def count_files() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
-
-    before = count_files()
-    for response in HOSTILE.values():
-        with raw_server(send_parts(response)) as server:
-            error_of_send("builtin", server.url)
-    error_of_send("builtin", "http://127.0.0.1:1")
-    assert count_files() <= before

@@ -47,7 +47,14 @@ PACKAGES = (
     Package(
         "tensors",
         ("tinkerwire_base/tensors.py",),
-        ("base/test_tensors.py", "base/mixins", "base/test_torch.py"),
+        (
+            "base/test_tensors.py",
+            "base/test_number_lists.py",
+            "base/test_token_ids.py",
+            "base/test_torch_tensors.py",
+            "base/mixins",
+            "base/test_torch.py",
+        ),
         ("base/test_tensors.py::test_rounding_warns_once_per_name_at_the_callers_line",),
     ),
     Package(
@@ -60,6 +67,7 @@ PACKAGES = (
         (
             "client/sampling/test_sample_seq_ids.py",
             "client/training/test_operation_queue.py",
+            "client/training/test_operation_order.py",
             "client/training/test_sequence_conflict.py",
         ),
     ),

@@ -3,91 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.server_fixtures import Caller, Clock, ServerFactory, create_batch
-from tinkerwire._server.engine.sampler import Sampler
+from support.restarts import SAMPLE, Restart, count_rows, fail_to_write, forward_backward, optim_step, read_state, train
+from support.server_fixtures import Clock, ServerFactory
 from tinkerwire._server.sessions import models
-from tinkerwire._server.storage.database import StorageError
 from tinkerwire._server.storage.journal import Journal
-from tinkerwire.local import EmbeddedServer, RetentionPolicy
-
-ADAM = {"learning_rate": 0.01}
-SAMPLE = {"num_samples": 1, "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 4, "seed": 5}}
-Restart = Callable[..., Caller]
-
-
-@pytest.fixture
-def restart(serve: ServerFactory, tmp_path: Path) -> Iterator[Restart]:
-    """Return a function that ends the server as a kill would, and starts the next one on the folder."""
-    servers: list[EmbeddedServer] = []
-
-    def start(**settings: Any) -> Caller:
-        for server in servers:
-            journal = server._state.journal
-            with journal._lock:
-                journal._is_closed = True
-                journal._close_connection()
-            server._leave_folder()
-        call = serve(folder=tmp_path / "data", **{"long_poll_s": 10.0, **settings})
-        servers[:] = [call.server]
-        return call
-
-    yield start
-
-
-@pytest.fixture
-def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Block every sample until the test sets this event."""
-    opened = threading.Event()
-    original = Sampler.start
-
-    def start(self: Sampler, *arguments: Any, **options: Any) -> Any:
-        assert opened.wait(20)
-        return original(self, *arguments, **options)
-
-    monkeypatch.setattr(Sampler, "start", start)
-    yield opened
-    opened.set()
-
-
-def forward_backward(model_id: str, seq_id: int, tokens: list[int] | None = None) -> dict[str, Any]:
-    return {"model_id": model_id, "seq_id": seq_id, "forward_backward_input": create_batch(tokens or [1, 2, seq_id])}
-
-
-def optim_step(model_id: str, seq_id: int) -> dict[str, Any]:
-    return {"model_id": model_id, "seq_id": seq_id, "adam_params": ADAM}
-
-
-def train(call: Caller, model_id: str) -> None:
-    """Change the weights of a model over the newest wire version."""
-    call.result(call.post_protobuf(model_id).body["request_id"])
-    call.run("optim_step", {"model_id": model_id, "adam_params": ADAM})
-
-
-def read_state(call: Caller, model_id: str) -> dict[str, bytes]:
-    """Return the weights, the optimizer and the gradients of a model, after all of its operations."""
-    call.run("forward", {"model_id": model_id, "forward_input": create_batch()})
-    arrays = call.server._state.models.get(model_id).engine.snapshot_arrays()
-    return {name: value.tobytes() for name, value in arrays.items()}
-
-
-def count_rows(call: Caller) -> dict[str, int]:
-    """Return the number of rows of each table that has rows, settings apart."""
-    journal = call.server._state.journal
-    tables = ("sessions", "models", "samplers", "weights", "operations", "results", "accepted", "responses", "skipped")
-    with journal:
-        # The transaction brings the deferred statements.
-        journal.execute("DELETE FROM settings WHERE name = ''")
-    counts = {table: journal.query(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
-    return {table: count for table, count in counts.items() if count}
+from tinkerwire.local import RetentionPolicy
 
 
 @pytest.mark.parametrize("max_replay_s", [0.0, 1000.0], ids=["recorded", "replayed"])
@@ -220,7 +147,7 @@ def test_save_that_was_written_but_not_recorded_is_done_once(restart: Restart, m
     call = restart()
     model_id = call.create_model()
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "add_result", _fail_to_write)
+        patch.setattr(Journal, "add_result", fail_to_write)
         request_ids = [
             call.submit("save_weights", {"model_id": model_id, "seq_id": 1, "path": "a"}),
             call.submit("save_weights_for_sampler", {"model_id": model_id, "seq_id": 2}),
@@ -232,11 +159,6 @@ def test_save_that_was_written_but_not_recorded_is_done_once(restart: Restart, m
     assert paths == [f"tinker://{model_id}/weights/a", f"tinker://{model_id}/sampler_weights/0001"]
     assert call("GET", "checkpoints").body["checkpoints"].__len__() == 2
     assert "already exists" in call.run("save_weights", {"model_id": model_id, "seq_id": 3, "path": "a"})["error"]
-
-
-def _fail_to_write(self: Journal, result: object) -> None:
-    self.has_failed = True
-    raise StorageError("no space")
 
 
 def test_rejected_seq_id_leaves_no_gap_after_a_restart(restart: Restart) -> None:
@@ -317,60 +239,6 @@ def test_dropped_results_and_requests_leave_no_rows(restart: Restart) -> None:
     assert 1 <= count_rows(call)["responses"] <= 10
 
 
-def test_full_disk_rejects_requests_until_there_is_space(restart: Restart, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rejected request leaves nothing; resent, it runs once, and earlier operations are unaffected."""
-    call = restart()
-    model_id = call.create_model()
-    call.run("forward_backward", forward_backward(model_id, 1))
-    fill_disk(call)
-    body = forward_backward(model_id, 2, [1] * 4000)
-    with monkeypatch.context() as patch:
-        for _ in range(3):
-            reply = call.post("forward_backward", body)
-            assert reply.status == 503
-            assert "the folder of this server cannot be written" in reply.body["detail"]
-            assert "x-should-retry" not in reply.headers
-            patch.setattr(Journal, "require_writable", lambda self: _fail_to_write(self, None))
-    request_id = call.submit("forward_backward", forward_backward(model_id, 2))
-    assert call.result(request_id)["metrics"]
-    assert call.run("optim_step", optim_step(model_id, 3))["metrics"]["optimizer_step:max"] == 1.0
-
-
-def fill_disk(call: Caller) -> None:
-    """Let the journal's file not grow any more."""
-    connection = call.server._state.journal._connection
-    assert connection is not None
-    connection.execute("PRAGMA max_page_count = 1")
-
-
-def test_result_that_cannot_be_written_is_computed_again(
-    restart: Restart, sampling: threading.Event, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The client polls on, and gets the result once there is space."""
-    call = restart(long_poll_s=0.2)
-    sampler_id = call.create_sampler()
-    body = {**SAMPLE, "sampling_params": {"max_tokens": 500, "seed": 5}, "sampling_session_id": sampler_id}
-    request_id = call.submit("asample", {**body, "seq_id": 1})
-    fill_disk(call)
-    sampling.set()
-    statuses = []
-    while 200 not in statuses:
-        statuses.append(call.poll(request_id).status)
-    assert set(statuses) <= {200, 408, 503}
-    assert f"the result of {request_id} was not kept" in caplog.text
-    assert not call.server._state.journal.has_failed
-
-
-def test_failed_handler_leaves_nothing(restart: Restart, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an error that is not a rejection, the server reads its state again."""
-    call = restart()
-    model_id = call.create_model()
-    with monkeypatch.context() as patch:
-        patch.setattr(type(call.server._state.requests), "put", lambda *_: 1 / 0)
-        assert call.post("optim_step", optim_step(model_id, 1)).status == 500
-    assert call.run("optim_step", optim_step(model_id, 1))["metrics"]["optimizer_step:max"] == 1.0
-
-
 def test_closed_server_is_resumed(restart: Restart, serve: ServerFactory, tmp_path: Path) -> None:
     """Waiting clients are to retry if another server follows; otherwise pending operations fail for good."""
     folder = tmp_path / "closed"
@@ -402,20 +270,6 @@ def test_closed_server_is_resumed(restart: Restart, serve: ServerFactory, tmp_pa
     assert call.run("optim_step", optim_step(model_id, 3))["metrics"]["optimizer_step:max"] == 2.0
 
 
-def test_operation_that_cannot_run_any_more_fails_with_the_reason(restart: Restart, tmp_path: Path) -> None:
-    """Its run was removed from the folder by hand."""
-    call = restart()
-    model_id = call.create_model()
-    blocked = threading.Event()
-    call.server._state.models.get(model_id).worker.put(lambda: blocked.wait(20) and None)
-    request_id = call.submit("optim_step", optim_step(model_id, 1))
-    (call.server._state.runs.folder_of(model_id) / "run.json").unlink()
-    call = restart()
-    blocked.set()
-    assert "cannot be resumed after the restart of the server: unknown model" in call.result(request_id)["error"]
-    assert "operations" not in count_rows(restart())
-
-
 def test_server_without_a_folder_records_nothing(serve: ServerFactory) -> None:
     call = serve()
     call.train_step(call.create_model())
@@ -429,15 +283,3 @@ def test_each_wire_version_has_its_own_journal(restart: Restart, tmp_path: Path)
     call = restart(wire_version="0.38.0")
     assert call.post("optim_step", optim_step(model_id, 1)).status == 404
     assert restart(wire_version="0.16.1").run("optim_step", optim_step(model_id, 1))["metrics"]
-
-
-def test_damaged_journal_is_an_error_at_the_start(restart: Restart, serve: ServerFactory, tmp_path: Path) -> None:
-    path = tmp_path / "data" / "journal-0.16.1.sqlite3"
-    path.parent.mkdir()
-    path.write_bytes(b"x" * 5000)
-    for _ in range(2):
-        with pytest.raises(ValueError, match=r"journal-0\.16\.1\.sqlite3 cannot be read"):
-            EmbeddedServer(folder=tmp_path / "data")
-    path.unlink()
-    restart().create_session()
-    sqlite3.connect(path).close()
