@@ -25,7 +25,7 @@ from tinkerwire_generated.api.runs import get_checkpoint_archive_url
 from tinkerwire_generated.availability import OPERATION_VERSIONS
 
 from .._connection.connection import Connection
-from .._transport.address import EMBEDDED
+from .._transport.address import EMBEDDED, parse_http_url
 from .._transport.backpressure import Traffic
 from .._transport.download import download
 
@@ -88,11 +88,12 @@ async def download_archive(connection: Connection, training_run_id: str, checkpo
         TinkerError: the archive is too large for memory.
     """
     archive = await fetch_archive_url(connection, training_run_id, checkpoint_id)
-    parts = urlsplit(archive.url)
-    if parts.scheme == "file" and connection.base_url == EMBEDDED:
-        return _read(parts.path)
-    if parts.scheme not in ("http", "https"):
-        raise TinkerError(f"the URL of the archive must be http or https, got {parts.scheme or 'a relative URL'}")
+    if archive.url.startswith("file:") and connection.base_url == EMBEDDED:
+        return _read(urlsplit(archive.url).path)
+    if parse_http_url(archive.url) is None:
+        scheme, colon, _ = archive.url.partition(":")
+        kind = f"{'an invalid URL of ' * scheme.startswith('http')}{scheme}" if colon else "a relative URL"
+        raise TinkerError(f"the URL of the archive must be http or https, got {kind}")
     return await _download(archive.url)
 
 

@@ -6,7 +6,7 @@ import ipaddress
 import os
 from collections.abc import Collection
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from tinkerwire_base.call import url_without_secrets
 from tinkerwire_base.errors import TinkerError
@@ -36,8 +36,8 @@ def resolve_base_url(base_url: str | None) -> str:
     url = address.rstrip("/")
     if is_embedded(url):
         return _resolve_embedded(address)
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = parse_http_url(url)
+    if parts is None:
         raise ValueError(
             f"base_url: {url_without_secrets(url)!r} is not an http(s) URL; for the embedded server use "
             f"base_url={EMBEDDED!r} or '{EMBEDDED}:FOLDER'"
@@ -46,6 +46,17 @@ def resolve_base_url(base_url: str | None) -> str:
         # The error does not show the address, which may hold a password.
         raise ValueError("base_url must have scheme, host, port and path only; pass a credential as api_key=")
     return url
+
+
+def parse_http_url(url: str) -> SplitResult | None:
+    """Return the parts of an http or https URL with a host and a valid port, if any; None for other text."""
+    try:
+        parts = urlsplit(url)
+        # Reading the port checks it.
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_valid else None
 
 
 def is_tinker_service(base_url: str) -> bool:

@@ -10,6 +10,7 @@ from tinkerwire_base.call import ResponseLimits, WireRequest, WireResponse
 from tinkerwire_base.errors import TinkerError
 
 from .._futures.timeout import wait_for
+from .address import parse_http_url
 from .connector import Connector
 from .http_connection import HttpConnection
 
@@ -29,8 +30,8 @@ async def download(url: str, limits: ResponseLimits, silence_s: float) -> WireRe
         asyncio.TimeoutError: no data arrived for ``silence_s`` seconds.
         ResponseTooLargeError: the content is larger than its limit.
         OSError: the connection failed.
-        ValueError: the URL, or one of a redirect, is invalid.
-        TinkerError: there were too many redirects, or one to another scheme.
+        ValueError: the host name is invalid, or urljoin cannot join a redirect.
+        TinkerError: there were too many redirects, or one to another kind of address.
     """
     for _ in range(1 + MAX_REDIRECTS):
         response = await _fetch(url, limits, silence_s)
@@ -38,8 +39,10 @@ async def download(url: str, limits: ResponseLimits, silence_s: float) -> WireRe
         if response.status not in REDIRECTS or not location:
             return response
         url = urljoin(url, location)
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise TinkerError(f"a download is redirected to {urlsplit(url).scheme}; expected http or https")
+        if parse_http_url(url) is None:
+            raise TinkerError(
+                f"a download is redirected to {url.partition(':')[0]}; expected a valid http or https URL"
+            )
     raise TinkerError(f"a download is redirected more than {MAX_REDIRECTS} times")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ipaddress import ip_address, ip_network
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from .address import is_loopback
+from .address import is_loopback, parse_http_url
 
 
 def environment_proxy(base_url: str) -> str | None:
@@ -31,13 +31,15 @@ def environment_proxy(base_url: str) -> str | None:
     ):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    name, proxy_url = f"{parts.scheme.upper()}_PROXY or ALL_PROXY", urlsplit(proxy)
-    if proxy_url.scheme not in ("http", "https"):
+    name = f"{parts.scheme.upper()}_PROXY or ALL_PROXY"
+    scheme = proxy.partition("://")[0].lower()
+    if scheme not in ("http", "https"):
         raise ValueError(
-            f"{name}: {proxy_url.scheme} proxies are not supported; use an http proxy, add {host} to NO_PROXY, or pass "
+            f"{name}: {scheme} proxies are not supported; use an http proxy, add {host} to NO_PROXY, or pass "
             "http_client=httpx.AsyncClient(proxy=...), which supports socks with httpx[socks]"
         )
-    if not _is_address(proxy_url):
+    proxy_url = parse_http_url(proxy)
+    if proxy_url is None or proxy_url.fragment or proxy_url.query:
         # The error does not show the address, which may hold a password.
         raise ValueError(f"{name} must be a URL; in a user or password, write # as %23, / as %2F and so on")
     return proxy
@@ -56,10 +58,3 @@ def _is_in(ranges: str | None, host: str) -> bool:
         except ValueError:
             continue
     return False
-
-
-def _is_address(parts: SplitResult) -> bool:
-    try:
-        return bool(parts.hostname) and parts.port is not False and not parts.fragment and not parts.query
-    except ValueError:
-        return False

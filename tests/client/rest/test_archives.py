@@ -121,8 +121,8 @@ def test_download_sends_path_and_query_of_the_url(end_of_url: str, target: bytes
         ("stored", "more than 10 times"),
         ("file:///etc/passwd", "redirected to file"),
         ("ftp://x/y", "to ftp"),
+        ("http://x:99999", "to http; expected a valid"),
         ("http://[x", "failed: ValueError"),
-        ("http://x:99999", "failed: ValueError"),
     ],
 )
 def test_invalid_redirect_of_a_download_is_rejected(
@@ -180,12 +180,21 @@ def test_failed_download_does_not_show_the_url(
     assert "secret" not in str(caught.value)
 
 
-def test_archive_with_a_file_url_is_not_downloaded(server: ScriptedServer, rest: tw.RestClient) -> None:
-    """A server cannot make the client read a file of the user's machine."""
-    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(
-        b"", status=302, headers={"location": "file:///etc/passwd"}
-    )
-    with pytest.raises(tw.TinkerError, match="must be http or https, got file"):
+@pytest.mark.parametrize(
+    ("location", "kind"),
+    [
+        ("file:///etc/passwd", "file"),
+        ("/stored", "a relative URL"),
+        ("http://[", "an invalid URL of http"),
+        ("https://x:y/", "an invalid URL of https"),
+    ],
+)
+def test_archive_without_an_http_url_is_not_downloaded(
+    server: ScriptedServer, rest: tw.RestClient, location: str, kind: str
+) -> None:
+    """A server cannot make the client read a file of the user's machine; an invalid URL is an error of the client."""
+    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(b"", status=302, headers={"location": location})
+    with pytest.raises(tw.TinkerError, match=f"must be http or https, got {kind}$"):
         rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
 
 

@@ -23,7 +23,10 @@ def test_default_address_and_trailing_slash(monkeypatch: pytest.MonkeyPatch) -> 
     assert resolve_base_url(None) == "https://other"
 
 
-@pytest.mark.parametrize("wrong", ["h", "ftp://h", "http://", "//h", "file:///etc/passwd", "https:/h"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["h", "ftp://h", "http://", "//h", "file:///etc/passwd", "https:/h", "http://h:99999", "http://h:x", "http://["],
+)
 def test_invalid_address_is_rejected(wrong: str) -> None:
     """The error names the base URL of the embedded server."""
     with pytest.raises(ValueError, match=r"not an http\(s\) URL.*'local'"):

@@ -278,7 +278,13 @@ def test_unsupported_proxy_is_rejected_at_construction(monkeypatch: pytest.Monke
     with pytest.raises(ValueError, match=r"socks5 proxies are not supported.*NO_PROXY.*http_client=") as caught:
         tw.ServiceClient(base_url="https://service.invalid", api_key=KEY)
     assert "pass-word" not in str(caught.value)
-    for odd in ("http://me:pass#word@proxy:1", "http://me:pass/word@proxy:1", "http://", "http://proxy:port"):
+    for odd in (
+        "http://me:pass#word@proxy:1",
+        "http://me:pass/word@proxy:1",
+        "http://",
+        "http://proxy:port",
+        "http://[",
+    ):
         monkeypatch.setenv("ALL_PROXY", odd)
         with pytest.raises(ValueError, match="must be a URL") as caught:
             tw.ServiceClient(base_url="https://service.invalid", api_key=KEY)
