@@ -142,6 +142,11 @@ def render_report() -> str:
                 f"`tinkerwire serve`{label}: {per_s:,.0f} samples of one token per second over HTTP, {AT_ONCE} at once "
                 f"(two requests each). Its memory: {sizes}.",
             ]
+    lines += [
+        "",
+        "The server retains results and keys for an hour, or up to the bytes of `RetentionPolicy`; until then its "
+        "memory grows.",
+    ]
     lines += ["", f"torch {runs[0]['version']}, {platform.system()}."]
     return "\n".join(lines) + "\n"
 

@@ -100,7 +100,7 @@ def main() -> None:
         f"{options.in_flight} in flight, bytes in and bytes out; median of {options.rounds} processes each. Hostile "
         "responses (tests/support/hostile_responses.py, and two responses to one request) are malformed or endless, "
         "and the server leaves the connection open: a client has hung if it neither raises an error nor returns "
-        f"within {HOSTILE_TIMEOUT_S:g} s.\n\n"
+        f"within {HOSTILE_TIMEOUT_S:g} s. Right is to reject all but the first of the two responses.\n\n"
     )
     write_section(DOCS / "benchmark.md", "transports", intro + text, title="Benchmark")
     sys.stdout.write(text)
