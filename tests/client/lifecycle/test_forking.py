@@ -117,6 +117,10 @@ def test_fork_does_not_deadlock_with_loop(
 def test_fork_on_loop_thread_works(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Code on the loop's thread may fork, as the loop does not wait for itself."""
     status: list[int] = []
+    gate = Gate()
+    server.rules["get_server_capabilities"] = lambda request: ScriptedResponse(
+        server.healthy_response(request).body, gate=gate
+    )
 
     def fork(_: object) -> None:
         assert LOOP.is_current_thread
@@ -126,7 +130,9 @@ def test_fork_on_loop_thread_works(server: ScriptedServer, client: tw.ServiceCli
         status.append(os.waitpid(pid, 0)[1])
 
     future = client._capabilities()
+    # The response waits for the callback, which would run on this thread if the future were already done.
     future.call_when_done(fork)
+    gate.release()
     future.result(TEST_TIMEOUT_S)
     client.get_server_capabilities()
     assert status == [0]
