@@ -14,6 +14,7 @@ from tinkerwire_base.conversion.versioning import NO_VERSION, parse_version, pro
 
 from .bundle import load
 from .protobuf import load_proto, project_proto, render_proto
+from .unions import write_tagged_unions
 
 Json = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -35,8 +36,8 @@ def build_openapi(folder: Path, version: str) -> Json:
     """Build the plain OpenAPI document of one version; each operation lists its headers."""
     document = project(load(folder), version)
     document["info"]["version"] = version
-    without_marks: Json = _remove_marks(_add_headers(document))
-    return without_marks
+    plain: Json = _remove_marks(_open_tuples(write_tagged_unions(_add_headers(document))))
+    return plain
 
 
 def build_json_schema(folder: Path, version: str) -> Json:
@@ -105,6 +106,16 @@ def _add_headers(document: Json) -> Json:
                 if merged:
                     response["headers"] = merged
     return document
+
+
+def _open_tuples(node: Any) -> Any:
+    """Leave out ``items: false`` of tuples whose length maxItems fixes; openapi-python-client cannot parse it."""
+    if isinstance(node, list):
+        return [_open_tuples(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    is_closed = node.get("items") is False and node.get("maxItems") == len(node.get("prefixItems", []))
+    return {key: _open_tuples(value) for key, value in node.items() if not (is_closed and key == "items")}
 
 
 def _remove_marks(node: Any) -> Any:

@@ -26,6 +26,9 @@ BY_REASON: dict[str, tuple[str, ...]] = {
         "discriminator of SearchOwner: contract 'type', facts None",
         "discriminator of SessionStatusQuery: contract 'type', facts None",
     ),
+    "The SDK of 0.3.0 to 0.16.1 declares the tag of chunks, and never sends it.": (
+        "discriminator of ModelInputChunk: contract None, facts 'type'",
+    ),
     "The SDK's union lacks it, but its table of futures has it.": tuple(
         f"member of FutureRetrieveResponse: contract {name!r}, facts None"
         for name in (

@@ -85,7 +85,7 @@ class EncodedTextChunk(EncodedTextChunkMixin, ForbidExtra):
     tokens: Sequence[int] | Array
     """Token ids in order."""
     type: Literal["encoded_text"] = field(default="encoded_text", validator=field_validator())
-    """Tag of the chunk; clients of wire 0.3.0 to 0.16.1 omit it."""
+    """Tag of the chunk."""
 
 
 @define
@@ -166,7 +166,7 @@ class ModelInput(ModelInputMixin, ForbidExtra):
 
 ModelInputChunk: TypeAlias = EncodedTextChunk | ImageAssetPointerChunk | ImageChunk | DmelChunk
 """
-A piece of a model's input; without a tag its keys determine the kind.
+A piece of a model's input.
 
 Wire: 0.1.0 and later.
 """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from tinkerwire_codegen.cli import main
-from tinkerwire_codegen.contract.export import FORMATS, export
+from tinkerwire_codegen.contract.bundle import load
+from tinkerwire_codegen.contract.export import FORMATS, build_openapi, export
 from tinkerwire_codegen.contract.protobuf import FILE, compile_descriptors
 
 SCHEMA = Path(__file__).parents[3] / "schema"
+ALL_VERSIONS: list[str] = load(SCHEMA)["info"]["x-versions"]
 VERSIONS = ("0.1.0", "0.4.1", "0.16.1", "0.25.0", "0.38.0")
 
 
@@ -50,8 +54,51 @@ def test_json_schema_is_valid(version: str) -> None:
     document = load_export(version, "json-schema")
     Draft202012Validator.check_schema(document)
     chunks = Draft202012Validator({**document, "$ref": "#/$defs/ModelInput"})
-    assert chunks.is_valid({"chunks": [{"tokens": [1, 2]}]})
-    assert not chunks.is_valid({"chunks": [{"tokens": ["a"]}]})
+    assert chunks.is_valid({"chunks": [{"tokens": [1, 2], "type": "encoded_text"}]})
+    assert not chunks.is_valid({"chunks": [{"tokens": ["a"], "type": "encoded_text"}]})
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_tagged_unions_are_one_of_with_required_tags(version: str) -> None:
+    """Each union with a discriminator is oneOf; the mapping names its members, and each requires its tag."""
+    schemas = build_openapi(SCHEMA, version)["components"]["schemas"]
+    unions = [schema for schema in schemas.values() if "discriminator" in schema]
+    assert unions
+    for union in unions:
+        tag, mapping = union["discriminator"]["propertyName"], union["discriminator"]["mapping"]
+        assert [member["$ref"] for member in union["oneOf"]] == list(mapping.values())
+        assert "anyOf" not in union
+        for value, target in mapping.items():
+            member = schemas[target.rpartition("/")[2]]
+            assert member["properties"][tag]["const"] == value
+            assert tag in member["required"]
+
+
+@pytest.mark.parametrize(
+    ("version", "is_tagged"),
+    [("0.2.0", True), ("0.3.0", False), ("0.4.1", False), ("0.16.1", False), ("0.18.2", True), ("0.38.0", True)],
+)
+def test_chunk_tags_are_those_that_clients_send(version: str, is_tagged: bool) -> None:
+    """The official clients of 0.3.0 to 0.16.1 send no tags of chunks, so the document requires none."""
+    check = Draft202012Validator({**load_export(version, "json-schema"), "$ref": "#/$defs/ModelInput"})
+    assert check.is_valid({"chunks": [{"tokens": [1, 2]}]}) is not is_tagged
+    assert check.is_valid({"chunks": [{"tokens": [1, 2], "type": "encoded_text"}]})
+    assert not check.is_valid({"chunks": [{"tokens": [1, 2], "type": "image"}]})
+    union = load_export(version, "openapi-json")["components"]["schemas"]["ModelInputChunk"]
+    assert ("discriminator" in union) is is_tagged
+    assert ("oneOf" in union) is is_tagged
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_openapi_python_client_accepts_the_document(version: str, tmp_path: Path) -> None:
+    """The generator of endpoint stubs parses the whole document; its configuration names the binary media types."""
+    (tmp_path / "openapi.json").write_text(export(SCHEMA, version, "openapi-json"))
+    overrides = dict.fromkeys(("application/x-protobuf", "application/gzip"), "application/octet-stream")
+    (tmp_path / "config.json").write_text(json.dumps({"content_type_overrides": overrides, "post_hooks": []}))
+    command = [sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning", "--meta", "none"]
+    command += ["--path", "openapi.json", "--config", "config.json", "--output-path", "client"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("version", ["0.18.2", "0.22.7", "0.30.4", "0.38.0"])
