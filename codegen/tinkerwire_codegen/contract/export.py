@@ -13,6 +13,7 @@ import yaml
 from tinkerwire_base.conversion.versioning import NO_VERSION, parse_version, project
 
 from .bundle import load
+from .openapi30 import convert_to_openapi30
 from .protobuf import load_proto, project_proto, render_proto
 from .unions import write_tagged_unions
 
@@ -62,6 +63,10 @@ def _openapi_json(folder: Path, version: str) -> str:
     return json.dumps(build_openapi(folder, version), indent=2, ensure_ascii=False) + "\n"
 
 
+def _openapi30(folder: Path, version: str) -> str:
+    return json.dumps(convert_to_openapi30(build_openapi(folder, version)), indent=2, ensure_ascii=False) + "\n"
+
+
 def _json_schema(folder: Path, version: str) -> str:
     return json.dumps(build_json_schema(folder, version), indent=2, ensure_ascii=False) + "\n"
 
@@ -77,6 +82,7 @@ def _proto(folder: Path, version: str) -> str:
 FORMATS: Mapping[str, Callable[[Path, str], str]] = {
     "openapi-yaml": _openapi_yaml,
     "openapi-json": _openapi_json,
+    "openapi-3.0": _openapi30,
     "json-schema": _json_schema,
     "proto": _proto,
 }
