@@ -22,7 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 on success, 1 when files or contracts differ, 2 when an input cannot be used.
+        0 on success, 1 when files or contracts differ, 2 when an input cannot be used, 3 when `upstream` cannot read
+        a part of a release.
     """
     parsed = build_parser().parse_args(arguments)
     try:

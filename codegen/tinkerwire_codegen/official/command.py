@@ -51,7 +51,10 @@ def run_facts(arguments: argparse.Namespace) -> int:
 
 
 def run_upstream(arguments: argparse.Namespace) -> int:
-    """Print the drift of a release; return 1 if there is any.
+    """Print the drift of a release, and what of it is not understood.
+
+    Returns:
+        0 if contract and release are equal, 1 if they differ, 3 if a part of the release is not understood.
 
     Raises:
         ValueError: the release or the contract cannot be read, or no version is known.
@@ -62,6 +65,7 @@ def run_upstream(arguments: argparse.Namespace) -> int:
         raise ValueError(
             f"release {arguments.release}: its files do not contain a version; give the wire version with --wire"
         )
-    drift = find_drift(arguments.schema, read_facts(release), version)
-    print(render_report(drift, version, arguments.format))  # noqa: T201
-    return 1 if drift else 0
+    facts = read_facts(release)
+    drift = find_drift(arguments.schema, facts, version)
+    print(render_report(drift, version, arguments.format, facts["not_understood"]))  # noqa: T201
+    return 3 if facts["not_understood"] else 1 if drift else 0

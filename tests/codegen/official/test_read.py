@@ -64,10 +64,11 @@ def test_unusable_input_is_rejected(
         open_release(argument)
 
 
-def test_broken_file_is_reported() -> None:
-    """A file that is not Python is an error; it is not skipped."""
-    with pytest.raises(ValueError, match=r"tinker/_kinds.py: cannot be parsed as Python"):
-        read_release({**sources(), "tinker/_kinds.py": "def"})
+def test_broken_file_is_not_understood() -> None:
+    """A file that is not Python is reported with its line; it is not skipped, and the others are read."""
+    facts = read_release({**sources(), "tinker/_kinds.py": "x = 1\ndef"})
+    assert [(p["file"], p["line"]) for p in facts["not_understood"]] == [("tinker/_kinds.py", 2)]
+    assert "StartRequest" in facts["types"]
 
 
 def test_types_are_classified() -> None:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+from .parsing import UnparsableSource, parse_source
+from .problems import Problems
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -35,18 +41,25 @@ class ModuleName:
     name: str
 
 
-Referent = Symbol | ExternalName | ModuleName
+@dataclass(frozen=True)
+class FunctionSymbol:
+    """Function of the package; ``owner`` is the class of a method."""
+
+    module: str
+    name: str
+    node: Function = field(compare=False, hash=False)
+    owner: Symbol | None = None
+
+
+Referent = Symbol | ExternalName | ModuleName | FunctionSymbol
 
 
 class ReleaseModules:
     """All modules of a package by dotted name, parsed but not run."""
 
-    def __init__(self, files: Mapping[str, str]) -> None:
-        """Parse the modules.
-
-        Raises:
-            ValueError: a file cannot be parsed.
-        """
+    def __init__(self, files: Mapping[str, str], problems: Problems | None = None) -> None:
+        """Parse the modules; a file that is not Python is recorded as a problem."""
+        self.problems = problems or Problems()
         self.trees: dict[str, ast.Module] = {}
         self._packages: set[str] = set()
         for path, text in files.items():
@@ -56,11 +69,27 @@ class ReleaseModules:
             if name.endswith(".__init__"):
                 name = name.removesuffix(".__init__")
                 self._packages.add(name)
+            self.problems.paths[name] = path
             try:
-                self.trees[name] = ast.parse(text, path)
-            except SyntaxError as error:
-                raise ValueError(f"{path}: cannot be parsed as Python: {error}; use a complete release") from error
-        self._names = {name: dict(self._bindings(name)) for name in self.trees}
+                self.trees[name] = parse_source(text, path)
+            except UnparsableSource as error:
+                self.problems.add_file(path, str(error), error.line)
+        self._names: dict[str, dict[str, Referent]] = {}
+        for name in self.trees:
+            self._bind(name)
+
+    def is_package(self, module: str) -> bool:
+        """Report whether a module is the ``__init__`` of a package."""
+        return module in self._packages
+
+    def exports(self, module: str) -> Iterator[tuple[str, Referent]]:
+        """Yield the names of a module with the definitions behind them, in order."""
+        for name, referent in self._names[module].items():
+            yield name, self._follow(referent)
+
+    def is_bound(self, module: str, name: str) -> bool:
+        """Report whether a name is bound in a module, or built in."""
+        return name in self._names[module] or hasattr(builtins, name)
 
     def symbols(self, module: str) -> Iterator[Symbol]:
         """Yield the top-level definitions of ``module``, in order."""
@@ -78,6 +107,8 @@ class ReleaseModules:
                 return self._member(base.name, expression.attr)
             if isinstance(base, ExternalName):
                 return ExternalName(f"{base.name}.{expression.attr}")
+            if isinstance(base, Symbol) and isinstance(base.node, ast.ClassDef):
+                return _nested_class(base, expression.attr) or ExternalName(ast.unparse(expression))
         return ExternalName(ast.unparse(expression))
 
     def _member(self, module: str, name: str) -> Referent:
@@ -103,21 +134,36 @@ class ReleaseModules:
                 return referent
         return referent
 
-    def _bindings(self, module: str) -> Iterator[tuple[str, Referent]]:
+    def _bind(self, module: str) -> dict[str, Referent]:
+        """Bind the names of a module, those of its star imports first."""
+        if module in self._names:
+            return self._names[module]
+        names = self._names[module] = {}
         for statement in iter_statements(self.trees[module].body):
             if isinstance(statement, ast.ClassDef):
-                yield statement.name, Symbol(module, statement.name, statement)
+                names[statement.name] = Symbol(module, statement.name, statement)
+            elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                names[statement.name] = FunctionSymbol(module, statement.name, statement)
             elif isinstance(statement, ast.Import):
                 for alias in statement.names:
                     name = alias.name if alias.asname else alias.name.partition(".")[0]
-                    yield alias.asname or name, ExternalName(name)
+                    names[alias.asname or name] = ExternalName(name)
             elif isinstance(statement, ast.ImportFrom):
-                base = self._imported(module, statement)
-                for alias in statement.names:
-                    yield alias.asname or alias.name, ExternalName(f"{base}.{alias.name}")
+                names.update(self._imported_names(module, statement))
             elif (value := assigned_value(statement)) is not None:
-                for name in _targets(statement):
-                    yield name, Symbol(module, name, value)
+                for name, part in assigned_names(statement, value):
+                    names[name] = Symbol(module, name, part)
+        return names
+
+    def _imported_names(self, module: str, statement: ast.ImportFrom) -> Iterator[tuple[str, Referent]]:
+        base = self._imported(module, statement)
+        for alias in statement.names:
+            if alias.name != "*":
+                yield alias.asname or alias.name, ExternalName(f"{base}.{alias.name}")
+            elif base in self.trees and base != module:
+                for name in list(self._bind(base)):
+                    if not name.startswith("_"):
+                        yield name, ExternalName(f"{base}.{name}")
 
     def _imported(self, module: str, statement: ast.ImportFrom) -> str:
         if not statement.level:
@@ -141,13 +187,24 @@ def iter_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def assigned_value(statement: ast.stmt) -> ast.expr | None:
     """Return the value of an assignment to a name, or None."""
-    if isinstance(statement, ast.Assign | ast.AnnAssign):
-        return statement.value
-    return getattr(statement, "value", None) if type(statement).__name__ == "TypeAlias" else None
+    return statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
 
 
-def _targets(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.Assign):
-        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
-    target = getattr(statement, "target", None) or getattr(statement, "name", None)
-    return [target.id] if isinstance(target, ast.Name) else []
+def assigned_names(statement: ast.stmt, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that an assignment binds, each with its value; tuples bind each name to its part."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for target in targets:
+        if isinstance(target, ast.Name):
+            yield target.id, value
+        elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+            for element, part in zip(target.elts, value.elts, strict=False):
+                if isinstance(element, ast.Name):
+                    yield element.id, part
+
+
+def _nested_class(owner: Symbol, name: str) -> Symbol | None:
+    assert isinstance(owner.node, ast.ClassDef)
+    for statement in iter_statements(owner.node.body):
+        if isinstance(statement, ast.ClassDef) and statement.name == name:
+            return Symbol(owner.module, f"{owner.name}.{name}", statement)
+    return None

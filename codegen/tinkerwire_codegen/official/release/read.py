@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .archive import Release
+from .calls import CallReader
 from .classify import Classifier
 from .endpoints import read_endpoints
+from .evaluation import Evaluator
 from .futures import read_futures, read_protobuf_results
 from .modules import ReleaseModules
+from .problems import Problems
 from .protobuf import read_proto
 from .types import read_types
 
@@ -16,18 +19,23 @@ from .types import read_types
 def read_facts(release: Release) -> dict[str, Any]:
     """Read types, endpoints, results of queued work and protobuf messages of a release, without running it.
 
-    Raises:
-        ValueError: a file cannot be parsed.
+    ``not_understood`` lists the parts of the release that cannot be read, with file and line.
     """
-    modules = ReleaseModules(release.files)
+    problems = Problems()
+    for path, reason in release.unreadable.items():
+        problems.add_file(path, reason)
+    modules = ReleaseModules(release.files, problems)
     classifier = Classifier(modules)
+    evaluator = Evaluator(modules)
+    calls = CallReader(modules, evaluator).read()
     types, in_memory = read_types(classifier)
     return {
         "version": release.version,
         "types": types,
         "inmemory_types": in_memory,
-        "endpoints": read_endpoints(classifier),
+        "endpoints": read_endpoints(classifier, calls, evaluator),
         "futures": read_futures(classifier),
         "proto_response_types": read_protobuf_results(classifier),
         "proto": read_proto(modules.trees),
+        "not_understood": problems.to_facts(),
     }
