@@ -6,7 +6,7 @@ from .values import Choice, Entry, Items, Mapping, Text, Value, is_none, options
 
 
 def as_mapping(value: Value) -> Mapping:
-    """Return a value as a mapping; what is none becomes its unknown rest."""
+    """Return a value as a mapping; a value of another kind becomes its unknown rest."""
     if isinstance(value, Mapping):
         return value
     if is_none(value):
