@@ -15,7 +15,7 @@ from tinkerwire_base.conversion.versioning import NO_VERSION, parse_version, pro
 from .bundle import load
 from .openapi30 import convert_to_openapi30
 from .protobuf import load_proto, project_proto, render_proto
-from .unions import write_tagged_unions
+from .unions import write_exclusive_unions
 
 Json = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -37,7 +37,7 @@ def build_openapi(folder: Path, version: str) -> Json:
     """Build the plain OpenAPI document of one version; each operation lists its headers."""
     document = project(load(folder), version)
     document["info"]["version"] = version
-    plain: Json = _remove_marks(_open_tuples(write_tagged_unions(_add_headers(document))))
+    plain: Json = _remove_marks(_open_tuples(write_exclusive_unions(_add_headers(document))))
     return plain
 
 

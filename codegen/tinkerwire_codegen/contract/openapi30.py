@@ -23,8 +23,9 @@ def convert_to_openapi30(document: Json) -> Json:
     """Return the OpenAPI 3.0 form of a plain OpenAPI 3.1 document; ``document`` does not change.
 
     An array of fixed members becomes an array of any of them, because OpenAPI 3.0 has no tuples. A reference that may
-    be null becomes ``allOf`` with ``nullable``, which generators read as a nullable reference. No schema has the
-    default null, which is what an omitted nullable property means.
+    be null becomes ``allOf`` with ``nullable``, which generators read as a nullable reference. References have no
+    default, because the Go generator of openapi-generator writes that as JSON. No schema has the default null, which is
+    what an omitted nullable property means.
 
     Raises:
         ValueError: OpenAPI 3.0 cannot express a schema; the error names its place.
@@ -51,7 +52,7 @@ def convert_schema(schema: Any, place: str) -> Json:
     if isinstance(schema, bool):
         return {} if schema else {"not": {}}
     if "$ref" in schema:
-        rest = {key: value for key, value in schema.items() if key != "$ref" and (key, value) != ("default", None)}
+        rest = _without(schema, "$ref", "default")
         return {**rest, "allOf": [{"$ref": schema["$ref"]}]} if rest else {"$ref": schema["$ref"]}
     converted: Json = {}
     for key, value in schema.items():

@@ -79,14 +79,14 @@ def test_tagged_unions_are_one_of_with_required_tags(version: str) -> None:
     [("0.2.0", True), ("0.3.0", False), ("0.4.1", False), ("0.16.1", False), ("0.18.2", True), ("0.38.0", True)],
 )
 def test_chunk_tags_are_those_that_clients_send(version: str, is_tagged: bool) -> None:
-    """The official clients of 0.3.0 to 0.16.1 send no tags of chunks, so the document requires none."""
+    """The official clients of 0.3.0 to 0.16.1 send no tags of chunks, so keys select the member there."""
     check = Draft202012Validator({**load_export(version, "json-schema"), "$ref": "#/$defs/ModelInput"})
     assert check.is_valid({"chunks": [{"tokens": [1, 2]}]}) is not is_tagged
     assert check.is_valid({"chunks": [{"tokens": [1, 2], "type": "encoded_text"}]})
     assert not check.is_valid({"chunks": [{"tokens": [1, 2], "type": "image"}]})
     union = load_export(version, "openapi-json")["components"]["schemas"]["ModelInputChunk"]
     assert ("discriminator" in union) is is_tagged
-    assert ("oneOf" in union) is is_tagged
+    assert "oneOf" in union
 
 
 @pytest.mark.parametrize("version", VERSIONS)
