@@ -1,4 +1,7 @@
-"""``python -m tinkerwire_codegen diff``: the effect of a contract change on clients of the old contract."""
+"""``python -m tinkerwire_codegen diff``: the effect of a contract change on clients of the old contract.
+
+The command exits with 0, with 1 if a change reaches the level of ``--fail-on``, and with 2 if an input cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..contract.output import write_output
 from .change import LEVELS, Change, merge_changes
 from .contracts import compare_contracts
 from .inputs import ContractInput, open_contract
@@ -17,7 +21,11 @@ FAILING_LEVELS = {"breaking": LEVELS[:1], "risky": LEVELS[:2], "any": LEVELS}
 
 def register(commands: Any, schema: Path) -> None:
     """Add the command to the subparsers; ``schema`` is the contract that @VERSION refers to."""
-    command = commands.add_parser("diff", help="compare two contracts, or two versions of one, by direction")
+    command = commands.add_parser(
+        "diff",
+        help="compare two contracts, or two versions of one, by direction",
+        epilog="exit codes: 0 success, 1 a change reaches the level of --fail-on, 2 an input cannot be used",
+    )
     for name, text in (("old", "contract of the clients"), ("new", "contract to compare with it")):
         command.add_argument(name, metavar=name.upper(), help=f"{text}: DIR, FILE, DIR@VERSION or @VERSION")
     command.add_argument("--schema", type=Path, default=schema, metavar="DIR", help="contract of @VERSION")
@@ -30,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the changes; return 1 if one of them reaches the level of ``--fail-on``."""
     old, new = (open_contract(text, arguments.schema) for text in (arguments.old, arguments.new))
     changes = compare_inputs(old, new)
-    print(render_report(changes, old.name, new.name, arguments.format))  # noqa: T201
+    write_output(render_report(changes, old.name, new.name, arguments.format))
     failing = FAILING_LEVELS.get(arguments.fail_on, ())
     return 1 if any(change.level in failing for change in changes) else 0
 

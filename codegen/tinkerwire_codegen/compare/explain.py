@@ -6,9 +6,11 @@ import json
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from .examples import UNKNOWN_PROPERTY
+from .merging import matches
 
 Json = dict[str, Any]
 
@@ -26,18 +28,19 @@ UNKNOWN = "a property of this name"
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One thing that a schema rejects: its place, by component and property, and a description."""
+    """One thing that a schema rejects: its place, by component and property, a description, and the keyword."""
 
     where: str
     what: str
+    keyword: str = ""
 
 
 class MismatchFinder:
     """Finder of the mismatches between values and the schemas of a document."""
 
-    def __init__(self, document: Json) -> None:
-        """Initialize with the document that defines the components."""
-        self._schemas: Json = document.get("components", {}).get("schemas", {})
+    def __init__(self, schemas: Json, is_valid: Callable[[Any, Any], bool]) -> None:
+        """Initialize with the components, and a function that validates a value by a schema."""
+        self._schemas, self._is_valid = schemas, is_valid
 
     def find(self, schema: Any, value: Any, where: str = "") -> list[Mismatch]:
         """Return the mismatches of a value, or an empty list if the schema accepts it.
@@ -45,25 +48,42 @@ class MismatchFinder:
         For a union they are those of the member that the value was meant for.
         """
         if schema is False:
-            return [Mismatch(where, f"the value {_shorten(value)}")]
+            return [Mismatch(where, f"the value {_shorten(value)}", "false")]
         if not isinstance(schema, dict):
             return []
+        mismatches: list[Mismatch] = []
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
-            target = self._schemas.get(name, {})
-            return self.find(target, value, name if not where or _has_own_place(target, value) else where)
-        mismatches = [error for part in schema.get("allOf", []) for error in self.find(part, value, where)]
+            target = self._schemas.get(name, True)
+            mismatches += self.find(target, value, name if not where or _has_own_place(target, value) else where)
+        mismatches += [error for part in schema.get("allOf", []) for error in self.find(part, value, where)]
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                mismatches += self._check_union(schema[key], value, where)
+                mismatches += self._check_union(schema[key], value, where, key)
         if "const" in schema and not _is_equal(schema["const"], value):
-            mismatches.append(Mismatch(where, f"the value {_shorten(value)} instead of {_shorten(schema['const'])}"))
+            text = f"the value {_shorten(value)} instead of {_shorten(schema['const'])}"
+            mismatches.append(Mismatch(where, text, "const"))
         if "enum" in schema and not any(_is_equal(allowed, value) for allowed in schema["enum"]):
-            mismatches.append(Mismatch(where, f"the value {_shorten(value)}"))
+            mismatches.append(Mismatch(where, f"the value {_shorten(value)}", "enum"))
         kinds = schema.get("type")
         if kinds and not any(_is_type(kind, value) for kind in (kinds if isinstance(kinds, list) else [kinds])):
-            return [*mismatches, Mismatch(where, f"{_type_name(value)} instead of {_join_types(kinds)}")]
-        return mismatches + self._check_content(schema, value, where)
+            return [*mismatches, Mismatch(where, f"{_type_name(value)} instead of {_join_types(kinds)}", "type")]
+        return mismatches + self._check_conditions(schema, value, where) + self._check_content(schema, value, where)
+
+    def _check_conditions(self, schema: Json, value: Any, where: str) -> list[Mismatch]:
+        mismatches = []
+        if "not" in schema and self._is_valid(schema["not"], value):
+            mismatches.append(Mismatch(where, f"a value that is excluded, such as {_shorten(value)},", "not"))
+        if "if" in schema:
+            branch = "then" if self._is_valid(schema["if"], value) else "else"
+            found = self.find(schema.get(branch, True), value, where)
+            mismatches += [Mismatch(error.where, f"{error.what} under a condition", "if") for error in found]
+        for trigger, part in schema.get("dependentSchemas", {}).items():
+            if isinstance(value, dict) and trigger in value:
+                found = self.find(part, value, where)
+                text = f"beside {trigger}"
+                mismatches += [Mismatch(error.where, f"{error.what} {text}", "dependentSchemas") for error in found]
+        return mismatches
 
     def _check_content(self, schema: Json, value: Any, where: str) -> list[Mismatch]:
         if isinstance(value, dict):
@@ -71,24 +91,46 @@ class MismatchFinder:
         if isinstance(value, list):
             return self._check_array(schema, value, where)
         if isinstance(value, str):
-            return list(_check_length(schema, len(value), "Length", where))
+            return self._check_text(schema, value, where)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return list(_check_bounds(schema, value, where))
         return []
 
+    def _check_text(self, schema: Json, value: str, where: str) -> list[Mismatch]:
+        mismatches = list(_check_length(schema, len(value), "Length", where))
+        if "pattern" in schema and not self._is_valid({"pattern": schema["pattern"]}, value):
+            mismatches.append(Mismatch(where, f"text that does not match {schema['pattern']}", "pattern"))
+        for key, text in (("format", "of the format"), ("contentEncoding", "encoded as")):
+            if key in schema and not self._is_valid({key: schema[key]}, value):
+                mismatches.append(Mismatch(where, f"text that is not {text} {schema[key]}", key))
+        return mismatches
+
     def _check_object(self, schema: Json, value: Json, where: str) -> list[Mismatch]:
         properties, additional = schema.get("properties", {}), schema.get("additionalProperties", True)
+        patterns = schema.get("patternProperties", {})
         missing = [name for name in schema.get("required", []) if name not in value]
-        mismatches = [Mismatch(_join(where, name), OMITTED) for name in missing]
+        mismatches = [Mismatch(_join(where, name), OMITTED, "required") for name in missing]
+        mismatches += _check_length(schema, len(value), "Properties", where)
         for name, item in value.items():
-            if name in properties:
+            matched = [part for pattern, part in patterns.items() if matches(pattern, name)]
+            mismatches += [error for part in matched for error in self.find(part, item, f"{where}[*]")]
+            if "propertyNames" in schema and not self._is_valid(schema["propertyNames"], name):
+                mismatches.append(Mismatch(where, f"the property name {_shorten(name)}", "propertyNames"))
+            if name in properties and properties[name] is not False:
                 mismatches += self.find(properties[name], item, _join(where, name))
-            elif additional is False and name == UNKNOWN_PROPERTY:
-                mismatches.append(Mismatch(where, "an unknown property"))
+            elif matched and name not in properties:
+                continue
+            elif (additional is False or name in properties) and not name.startswith(UNKNOWN_PROPERTY):
+                mismatches.append(Mismatch(_join(where, name), UNKNOWN, "additionalProperties"))
             elif additional is False:
-                mismatches.append(Mismatch(_join(where, name), UNKNOWN))
+                mismatches.append(Mismatch(where, "an unknown property", "additionalProperties"))
             else:
                 mismatches += self.find(additional, item, f"{where}[*]")
+        for trigger, names in schema.get("dependentRequired", {}).items():
+            absent = [name for name in names if trigger in value and name not in value]
+            mismatches += [
+                Mismatch(_join(where, name), f"{OMITTED} beside {trigger}", "dependentRequired") for name in absent
+            ]
         return mismatches
 
     def _check_array(self, schema: Json, value: list[Any], where: str) -> list[Mismatch]:
@@ -98,30 +140,50 @@ class MismatchFinder:
             if index < len(prefix):
                 mismatches += self.find(prefix[index], item, f"{where}[{index}]")
             elif item_schema is False:
-                mismatches.append(Mismatch(where, f"more than {len(prefix)} items"))
+                mismatches.append(Mismatch(where, f"more than {len(prefix)} items", "items"))
             else:
                 mismatches += self.find(item_schema, item, f"{where}[]")
+        if schema.get("uniqueItems") and not self._is_valid({"uniqueItems": True}, value):
+            mismatches.append(Mismatch(where, "an array with repeated items", "uniqueItems"))
+        if "contains" in schema:
+            number = sum(self._is_valid(schema["contains"], item) for item in value)
+            if number < schema.get("minContains", 1):
+                mismatches.append(
+                    Mismatch(where, "an array with too few of the items that it must contain", "contains")
+                )
+            if number > schema.get("maxContains", number):
+                text = "an array with too many of the items that it may contain"
+                mismatches.append(Mismatch(where, text, "maxContains"))
         return mismatches
 
-    def _check_union(self, members: list[Any], value: Any, where: str) -> list[Mismatch]:
-        attempts = [self.find(member, value, where) for member in members]
-        if not all(attempts):
+    def _check_union(self, members: list[Any], value: Any, where: str, keyword: str) -> list[Mismatch]:
+        accepting = sum(self._is_valid(member, value) for member in members)
+        if accepting > 1 and keyword == "oneOf":
+            return [
+                Mismatch(where, f"a value of {accepting} members of the union, such as {_shorten(value)},", keyword)
+            ]
+        if accepting:
             return []
+        attempts = [self.find(member, value, where) for member in members]
         followed = [self._follow(member) for member in members]
         meant = [errors for member, errors in zip(followed, attempts, strict=True) if _is_meant(member, value)]
+        if not meant:
+            fitting = [errors for errors in attempts if not any(error.keyword == "type" for error in errors)]
+            meant = fitting if len(fitting) == 1 and not isinstance(value, dict) else []
         best = min(meant, key=len, default=[])
         # A value that lacks some properties and has unknown ones was meant as something else.
         if best and not {OMITTED, UNKNOWN} <= {error.what for error in best}:
             return best
         if isinstance(value, dict):
-            return [Mismatch(where, "this kind of object")]
+            return [Mismatch(where, "this kind of object", keyword)]
         listed = any("const" in member or "enum" in member for member in followed)
-        return [
-            Mismatch(where, f"the value {_shorten(value)}" if listed and isinstance(value, str) else _type_name(value))
-        ]
+        text = f"the value {_shorten(value)}" if listed and isinstance(value, str) else _type_name(value)
+        return [Mismatch(where, text, keyword)]
 
     def _follow(self, schema: Any) -> Json:
-        while isinstance(schema, dict) and "$ref" in schema:
+        for _ in range(10):
+            if not isinstance(schema, dict) or "$ref" not in schema:
+                break
             schema = self._schemas.get(schema["$ref"].rpartition("/")[2], {})
         return schema if isinstance(schema, dict) else {}
 
@@ -129,9 +191,13 @@ class MismatchFinder:
 def _is_meant(member: Json, value: Any) -> bool:
     """Report whether a value looks like an attempt at this union member: its tag matches, or else its properties."""
     if not isinstance(value, dict):
-        return ("enum" in member or isinstance(value, list)) and _is_type(member.get("type"), value)
+        kinds = member.get("type")
+        is_type = any(_is_type(kind, value) for kind in (kinds if isinstance(kinds, list) else [kinds]))
+        return ("enum" in member or isinstance(value, list)) and is_type
     properties = member.get("properties", {})
-    tags = {name: detail["const"] for name, detail in properties.items() if "const" in (detail or {})}
+    tags = {
+        name: detail["const"] for name, detail in properties.items() if isinstance(detail, dict) and "const" in detail
+    }
     if tags.keys() & value.keys():
         return all(value.get(name, const) == const for name, const in tags.items())
     return bool(value.keys() & properties.keys())
@@ -139,6 +205,8 @@ def _is_meant(member: Json, value: Any) -> bool:
 
 def _has_own_place(schema: Json, value: Any) -> bool:
     """Report whether an error names the component instead of the property that has it as type."""
+    if not isinstance(schema, dict):
+        return False
     is_object = "properties" in schema and isinstance(value, dict)
     return is_object or "anyOf" in schema or "oneOf" in schema or ("enum" in schema and isinstance(value, str))
 
@@ -150,19 +218,23 @@ def _check_bounds(schema: Json, value: float, where: str) -> list[Mismatch]:
         ("exclusiveMinimum", "not above", operator.le),
         ("exclusiveMaximum", "not below", operator.ge),
     ]
-    return [
-        Mismatch(where, f"a number {relation} {schema[key]}")
+    mismatches = [
+        Mismatch(where, f"a number {relation} {schema[key]}", key)
         for key, relation, violates in checks
         if key in schema and violates(value, schema[key])
     ]
+    if "multipleOf" in schema and (Fraction(str(value)) / Fraction(str(schema["multipleOf"]))).denominator != 1:
+        mismatches.append(Mismatch(where, f"a number that is not a multiple of {schema['multipleOf']}", "multipleOf"))
+    return mismatches
 
 
 def _check_length(schema: Json, size: int, unit: str, where: str) -> list[Mismatch]:
     minimum, maximum = schema.get(f"min{unit}"), schema.get(f"max{unit}")
-    noun = {"Length": "characters", "Items": "items"}[unit]
+    noun = {"Length": "characters", "Items": "items", "Properties": "properties"}[unit]
     if minimum is not None and size < minimum:
-        return [Mismatch(where, f"fewer than {minimum} {noun}")]
-    return [Mismatch(where, f"more than {maximum} {noun}")] if maximum is not None and size > maximum else []
+        return [Mismatch(where, f"fewer than {minimum} {noun}", f"min{unit}")]
+    too_long = maximum is not None and size > maximum
+    return [Mismatch(where, f"more than {maximum} {noun}", f"max{unit}")] if too_long else []
 
 
 def _is_type(kind: Any, value: Any) -> bool:

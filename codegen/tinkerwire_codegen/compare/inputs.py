@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import yaml
 
 from tinkerwire_base.conversion.versioning import project
 
-from ..contract.bundle import check_refs, load, resolve_ref
+from ..contract.bundle import LOADER, load
 
 Json = dict[str, Any]
 
@@ -48,8 +47,9 @@ def open_contract(text: str, default: Path) -> ContractInput:
     newest_version = str(document.get("info", {}).get("version", ""))
     wire = version or newest_version
     try:
-        # Other people's documents may have another kind of version, and no marks.
-        projected = project(document, wire) if version or _is_version(newest_version) else document
+        # Other people's documents may have another kind of version, and have no marks.
+        has_marks = bool(folder) or "x-versions" in document.get("info", {})
+        projected = project(document, wire) if version or (has_marks and _is_version(newest_version)) else document
     except ValueError as error:
         raise ValueError(f"contract {text!r}: {error}") from error
     name = "/".join(path.parts[-2:]) + (f"@{version}" if version else "") if place else text
@@ -63,23 +63,9 @@ def _is_version(text: str) -> bool:
 def _read_document(path: Path) -> Json:
     try:
         text = path.read_text(encoding="utf-8")
-        document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        document = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader=LOADER)
     except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"contract {path}: must be JSON or YAML: {error}") from error
     if not isinstance(document, dict) or "paths" not in document:
         raise ValueError(f"contract {path}: has no paths; give an OpenAPI document or the folder of a contract")
-    check_refs(document)
-    inlined: Json = _inline_shared(document, document)
-    return inlined
-
-
-def _inline_shared(node: Any, document: Json) -> Any:
-    """Replace references to shared parameters, responses and bodies by their targets; schemas keep their names."""
-    if isinstance(node, list):
-        return [_inline_shared(item, document) for item in node]
-    if not isinstance(node, dict):
-        return node
-    target = node.get("$ref")
-    if isinstance(target, str) and not target.startswith("#/components/schemas/"):
-        return _inline_shared(copy.deepcopy(resolve_ref(document, target)), document)
-    return {key: _inline_shared(item, document) for key, item in node.items()}
+    return document

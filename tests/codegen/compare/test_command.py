@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tinkerwire_base.conversion.versioning import project
 from tinkerwire_codegen.cli import main
 from tinkerwire_codegen.compare.change import NO_EXAMPLE
 from tinkerwire_codegen.compare.contracts import compare_contracts
+from tinkerwire_codegen.compare.documents import prepare_document
 from tinkerwire_codegen.compare.inputs import open_contract
 from tinkerwire_codegen.contract.bundle import load
 
@@ -109,6 +112,17 @@ def test_unusable_input_exits_with_2(argument: str, message: str, capsys: pytest
     assert message in capsys.readouterr().err
 
 
+def test_reader_that_stops_early_causes_no_error() -> None:
+    """A pipe that closes before the end leaves no traceback; the exit code stays that of --fail-on."""
+    command = [sys.executable, "-m", "tinkerwire_codegen", "diff", "@0.3.0", "@0.38.0", "--fail-on", "breaking"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 1
+
+
 def test_document_without_paths_is_rejected(tmp_path: Path) -> None:
     """The error names a document without paths."""
     (tmp_path / "list.json").write_text("[]")
@@ -135,9 +149,9 @@ def test_shared_parts_of_a_document_are_inlined(tmp_path: Path) -> None:
         },
     }
     (tmp_path / "a.json").write_text(json.dumps(document))
-    side = open_contract(str(tmp_path / "a.json"), tmp_path)
-    assert side.document["paths"]["/a"]["get"]["parameters"][0]["name"] == "p"
-    assert side.document["paths"]["/a"]["get"]["responses"]["200"]["description"] == "Done."
+    prepared = prepare_document(open_contract(str(tmp_path / "a.json"), tmp_path).document)
+    assert prepared["paths"]["/a"]["get"]["parameters"][0]["name"] == "p"
+    assert prepared["paths"]["/a"]["get"]["responses"]["200"]["description"] == "Done."
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import yaml
 
 from tinkerwire_codegen.compare.change import NO_EXAMPLE, Change
 from tinkerwire_codegen.compare.contracts import compare_contracts
-from tinkerwire_codegen.compare.schemas import strip_annotations
+from tinkerwire_codegen.compare.dialect import strip_annotations
 from tinkerwire_codegen.compare.signatures import index_operations, list_parts
 
 Json = dict[str, Any]
