@@ -30,7 +30,7 @@ KEYWORDS = frozenset(
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
     | {"description", "x-array", "x-mixin", "x-dataclass", "x-undeclared", "x-sdk-name", "x-protobuf-only"}
-    | {"x-essential", "x-untagged", "x-example", "x-constants"}
+    | {"deprecated", "x-stated", "x-essential", "x-untagged", "x-example", "x-constants"}
 )
 
 

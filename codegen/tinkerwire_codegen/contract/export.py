@@ -37,7 +37,9 @@ def build_openapi(folder: Path, version: str) -> Json:
     """Build the plain OpenAPI document of one version; each operation lists its headers."""
     document = project(load(folder), version)
     document["info"]["version"] = version
-    plain: Json = _remove_marks(_open_tuples(write_exclusive_unions(_add_headers(document))))
+    _remove_unused_tags(document)
+    stated = _apply_stated(write_exclusive_unions(_add_headers(document)))
+    plain: Json = _remove_marks(_open_tuples(stated))
     return plain
 
 
@@ -112,6 +114,26 @@ def _add_headers(document: Json) -> Json:
                 if merged:
                     response["headers"] = merged
     return document
+
+
+def _remove_unused_tags(document: Json) -> None:
+    used = {tag for item in document["paths"].values() for operation in item.values() for tag in operation["tags"]}
+    document["tags"] = [tag for tag in document["tags"] if tag["name"] in used]
+
+
+def _apply_stated(node: Any) -> Any:
+    """Add the constraints that the SDK states in words; those between fields need fields that the version has."""
+    if isinstance(node, list):
+        return [_apply_stated(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    applied = {key: _apply_stated(value) for key, value in node.items()}
+    stated = dict(node.get("x-stated", {}))
+    if "dependentRequired" in stated:
+        rules = stated.pop("dependentRequired").items()
+        kept = {field: others for field, others in rules if {field, *others} <= node["properties"].keys()}
+        stated |= {"dependentRequired": kept} if kept else {}
+    return applied | stated
 
 
 def _open_tuples(node: Any) -> Any:

@@ -15,6 +15,8 @@ BOTH = frozenset(
     | {"title", "type", "uniqueItems", "writeOnly", "externalDocs", "xml", "example"}
 )
 """Keywords of schemas that both versions have, with equal meaning except for types and subschemas."""
+DESCRIBED = frozenset({"dependentRequired"})
+"""Keywords that are left out, because descriptions have these rules in words."""
 NULL: Json = {"enum": [None], "nullable": True}
 INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}
 
@@ -58,7 +60,7 @@ def convert_schema(schema: Any, place: str) -> Json:
     for key, value in schema.items():
         if key in BOTH or key.startswith("x-"):
             converted[key] = value
-        elif key not in CONVERSIONS:
+        elif key not in CONVERSIONS and key not in DESCRIBED:
             raise ValueError(f"{place}: OpenAPI 3.0 has no {key}; use OpenAPI 3.1, or describe the rule in words")
     for key, value in _convert_subschemas(converted, place):
         converted[key] = value

@@ -33,11 +33,11 @@ class AuditLogEntry(AllowExtra):
     event: str
     """Name of the event."""
     model_id: str | None = field(default=None)
-    """Model affected by the event."""
+    """Model affected by the event, on events of checkpoints only; event_details has it too."""
     tinker_path: str | None = field(default=None)
-    """The tinker:// path of the affected weights."""
+    """The tinker:// path of the affected weights, on events of checkpoints only; event_details has it too."""
     purpose: str | None = field(default=None)
-    """Purpose of the event."""
+    """Purpose of the event, on reads of checkpoints only; event_details has it too."""
     event_details: dict[str, Any] = field(factory=dict)
     """Details by name. (wire 0.26.2 and later)"""
 
@@ -197,9 +197,9 @@ class GetBillingUsageRequest(ForbidExtra):
     """
 
     starting_on: datetime
-    """Start of the span."""
+    """Start of the span, inclusive, on the hour in UTC; not in the future."""
     ending_before: datetime
-    """End of the span, exclusive."""
+    """End of the span, exclusive, on the hour in UTC; at most 14 days after starting_on."""
 
 
 @define

@@ -44,7 +44,7 @@ class ApiKeyOrgDetails(AllowExtra):
     """
 
     name: str
-    """Name of the session."""
+    """Name of the organization."""
 
 
 @define
@@ -107,7 +107,7 @@ class ClientConfigRequest(ForbidExtra):
     """
 
     sdk_version: str = field(validator=field_validator())
-    """Wire version of the client, for example 0.38.0."""
+    """Wire version of the client, for example 0.18.2."""
 
 
 @define

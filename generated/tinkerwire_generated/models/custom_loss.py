@@ -67,7 +67,7 @@ class CustomLossInput(ForbidExtra):
     """
 
     name: str = field(validator=field_validator())
-    """Name of the session."""
+    """Name of the input."""
     rank: CustomLossInputRank = field(validator=field_validator())
     """Number of dimensions."""
 

@@ -246,8 +246,7 @@ class TensorData(TensorDataMixin, DataclassMethods, ForbidExtra):
 
 LossFnInputs: TypeAlias = dict[str, TensorData]
 """
-Tensors of a loss by name, mostly one number per input token; sequence_ratio_mask since wire 0.34.0. A plain
-list under one of the names has the dtype that LOSS_INPUT_DTYPES gives.
+Tensors of a loss by name, mostly one number per input token; target_tokens is int64, all others are float32.
 
 Wire: 0.1.0 and later.
 """

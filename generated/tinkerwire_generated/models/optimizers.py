@@ -105,7 +105,7 @@ class OptimParamsBase(AllowExtra):
 
 OptimParams: TypeAlias = AdamParams | DimuonParams | OptimParamsBase
 """
-Settings of one step; since wire 0.30.4 settings of any optimizer.
+Settings of one step of any optimizer.
 
 Wire: 0.29.1 and later.
 """
@@ -124,7 +124,7 @@ class OptimizerConfigBase(AllowExtra):
 
 OptimizerConfig: TypeAlias = AdamOptimizerConfig | DimuonOptimizerConfig | OptimizerConfigBase
 """
-Optimizer of a model; since wire 0.30.4 any optimizer may be named.
+Optimizer of a model; any optimizer may be named.
 
 Wire: 0.29.1 and later.
 """

@@ -447,7 +447,7 @@ class WeightSaveForSamplerParams(ForbidExtra):
     model_id: ModelID
     """The model."""
     path: str | UnsetType = field(default=UNSET)
-    """Name of the checkpoint; omitted if sampling_session_seq_id is set."""
+    """Name of the checkpoint."""
     type: Literal["save_weights_for_sampler"] = field(default="save_weights_for_sampler")
     """Tag of the request."""
 

@@ -111,7 +111,7 @@ class SetCheckpointTtlRequest(ForbidExtra):
     """
 
     ttl_seconds: int | None = field(validator=field_validator())
-    """Seconds from now until deletion; null, which clients send explicitly, keeps the checkpoint."""
+    """Seconds from now until deletion, 1 hour to 10 years; null, which clients send, keeps the checkpoint."""
 
 
 @define

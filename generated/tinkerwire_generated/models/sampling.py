@@ -142,7 +142,7 @@ class SampleRequest(ForbidExtra):
     sampling_session_id: str | None = field(default=None, validator=field_validator())
     """The sampling session. (wire 0.3.0 and later)"""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Index among the sampling session's requests, from 0. (wire 0.3.0 and later)"""
+    """Index among the sampling session's requests, from 0; required with sampling_session_id. (wire 0.3.0 and later)"""
     prompt_logprobs: bool | None = field(default=None, validator=field_validator())
     """True or false to return logprobs of the prompt or not; null for the server's choice."""
     topk_prompt_logprobs: int = field(default=0, validator=field_validator())
@@ -156,14 +156,14 @@ class SampleRequest(ForbidExtra):
     prompt_alt_tokens_k: int = field(default=0, validator=field_validator())
     """Number of alternatives to sample at each position of the prompt but the first; 0 for none. (wire 0.31.0 and later)"""
     prompt_logprobs_last_n: int | None = field(default=None, validator=field_validator())
-    """Number of tokens at the end of the prompt with logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
+    """Number of tokens at the end of the prompt with logprobs, from 1 to the length of the prompt minus 1, and only if prompt_logprobs is true; null for all. (wire 0.33.1 and later)"""
     type: Literal["sample"] = field(default="sample", validator=field_validator())
     """Tag of the request."""
 
 
 @define
 class SampleResponse(SampleResponseMixin, DataclassMethods, AllowExtra):
-    """Result of asample; as JSON until wire 0.25.0, and as protobuf since 0.18.2.
+    """Result of asample.
 
     Wire: 0.1.0 to before 0.25.0.
     """

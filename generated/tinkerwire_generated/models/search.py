@@ -305,19 +305,19 @@ class SessionSearchCursor(AllowExtra):
 
 @define
 class SessionSearchRequest(ForbidExtra):
-    """Request to search sessions; each condition narrows the search.
+    """Request to search sessions; all conditions hold, but of session_id and display_name one is enough.
 
     Wire: 0.36.0 and later.
     """
 
     session_id: str | None = field(default=None, validator=field_validator())
-    """Only this session."""
+    """Only this session, and those that display_name finds; null for any."""
     project_ids: list[str] | None = field(default=None, validator=field_validator())
-    """Only sessions of these projects."""
+    """Only sessions of these projects, which the caller may list; null for all that the caller may list."""
     user_metadata: dict[str, str] = field(factory=dict, validator=field_validator())
-    """Only sessions with these keys and values."""
+    """Only sessions with all of these keys and values."""
     display_name: str | None = field(default=None, validator=field_validator(has_size(1)))
-    """Only sessions with this name."""
+    """Words that must all be in the name, in any case, as parts of it; session_id finds more sessions."""
     owner: SearchOwner = field(factory=OwnSearchOwner, validator=field_validator())
     """Owners of the sessions."""
     statuses: list[SessionStatusQuery] | None = field(default=None, validator=field_validator())

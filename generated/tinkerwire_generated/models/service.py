@@ -47,7 +47,7 @@ class SupportedModel(AllowExtra):
     _essential = frozenset({"model_name"})
 
     model_name: str | None = field(default=None)
-    """Name for create_model and create_sampling_session."""
+    """Name for requests that create models or sample."""
     max_context_length: int | None = field(default=None)
     """Maximum number of tokens of prompt and sample together. (wire 0.18.2 and later)"""
     trainable: bool | None = field(default=None)

@@ -44,7 +44,7 @@ class CreateSessionRequest(ForbidExtra):
     user_metadata: dict[str, Any] | None = field(validator=field_validator())
     """Free keys and values of the user; null is allowed, but the field is required."""
     sdk_version: str = field(validator=field_validator())
-    """Wire version of the client, for example 0.16.1."""
+    """Wire version of the client, for example 0.3.0."""
     project_id: str | None = field(default=None, validator=field_validator())
     """Project that the session belongs to; null for the default one. (wire 0.15.0 and later)"""
     display_name: str | None = field(default=None, validator=field_validator())

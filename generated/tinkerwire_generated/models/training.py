@@ -67,7 +67,7 @@ class ForwardBackwardInput(LossConfigMixin, DataclassMethods, ForbidExtra):
     loss_fn: LossFnType = field(validator=field_validator())
     """The loss."""
     loss_fn_config: dict[str, LossConfigValue] | None = field(default=None)
-    """Settings of the loss, by name; null for its defaults. Before wire 0.26.2 numbers only. (wire 0.3.0 and later)"""
+    """Settings of the loss, by name; null for its defaults. (wire 0.3.0 and later)"""
 
 
 @define(kw_only=False)
@@ -236,7 +236,7 @@ class OptimStepRequest(ForbidExtra):
     model_id: ModelID = field(validator=field_validator())
     """The model."""
     adam_params: AdamParams | None = field(default=None, validator=field_validator())
-    """Settings of an AdamW step; since wire 0.29.1 null if optimizer_params has other settings."""
+    """Settings of an AdamW step; null if optimizer_params has other settings."""
     optimizer_params: OtherOptimParams | None = field(default=None, validator=field_validator())
     """Settings of a step of another optimizer; null if adam_params has the settings. (wire 0.29.1 and later)"""
     seq_id: int | None = field(default=None, validator=field_validator())
@@ -279,7 +279,7 @@ class UnloadModelRequest(ForbidExtra):
 
 @define
 class UnloadModelResponse(AllowExtra):
-    """Result of unload_model.
+    """Result of unloading a model.
 
     Wire: 0.1.0 and later.
     """

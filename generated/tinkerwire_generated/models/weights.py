@@ -41,9 +41,9 @@ class CopyWeightsRequest(ForbidExtra):
     model_seq_id: int | None = field(default=None, validator=field_validator())
     """Index among the session's models, from 0."""
     ttl_seconds: int | None = field(default=None, validator=field_validator())
-    """Seconds until the copy is deleted; null keeps it."""
+    """Seconds until the copy is deleted, 1 hour to 10 years; null keeps it."""
     weights_access_token: str | None = field(default=None, validator=field_validator())
-    """Token of the owner; since wire 0.34.0 clients send it as a header."""
+    """Token of the owner; clients send it as a header instead."""
     destination_project_id: str | None = field(default=None, validator=field_validator())
     """Project that the copy belongs to. (wire 0.34.0 and later)"""
 
@@ -165,7 +165,7 @@ class SaveWeightsExternalRequest(ForbidExtra):
     seq_id: int | None = field(default=None, validator=field_validator())
     """Sequence number among all operations of the model, from 1; operations run in this order."""
     ttl_seconds: int | None = field(default=None, validator=field_validator())
-    """Seconds until the checkpoint is deleted; null keeps it."""
+    """Seconds until the checkpoint is deleted, 1 hour to 10 years; null keeps it."""
     type: Literal["save_weights_external"] = field(default="save_weights_external", validator=field_validator())
     """Tag of the request."""
     age_encryption_recipients: list[str] | None = field(default=None, validator=field_validator())
@@ -216,7 +216,7 @@ class SaveWeightsForSamplerRequest(ForbidExtra):
     seq_id: int | None = field(default=None, validator=field_validator())
     """Sequence number among all operations of the model, from 1; operations run in this order. (wire 0.3.0 and later)"""
     ttl_seconds: int | None = field(default=None, validator=field_validator())
-    """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
+    """Seconds until the checkpoint is deleted, 1 hour to 10 years; null keeps it. (wire 0.9.0 and later)"""
     user_metadata: dict[str, str] | None = field(default=None, validator=field_validator())
     """Free keys and values of the user, kept with the checkpoint. (wire 0.27.2 and later)"""
     kind: SamplingClientKind = field(default="snapshot", validator=field_validator())
@@ -271,7 +271,7 @@ class SaveWeightsRequest(ForbidExtra):
     seq_id: int | None = field(default=None, validator=field_validator())
     """Sequence number among all operations of the model, from 1; operations run in this order. (wire 0.3.0 and later)"""
     ttl_seconds: int | None = field(default=None, validator=field_validator())
-    """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
+    """Seconds until the checkpoint is deleted, 1 hour to 10 years; null keeps it. (wire 0.9.0 and later)"""
     overwrite: bool = field(default=False, validator=field_validator())
     """True if a checkpoint of this name may be replaced. (wire 0.20.0 and later)"""
     user_metadata: dict[str, str] | None = field(default=None, validator=field_validator())

@@ -79,6 +79,7 @@ def test_everything_is_described() -> None:
             described[f"{path} {status}"] = response
             described |= {f"{path} {status} {h}": v for h, v in response.get("headers", {}).items()}
         assert operation["summary"].endswith("."), path
+        described[f"{path} {operation['operationId']}"] = operation
     undescribed = [
         location for location, node in described.items() if not str(node.get("description", "")).endswith(".")
     ]

@@ -21,7 +21,7 @@ OPERATION = Operation(
 def list_model_checkpoints(
     model_id: str,
 ) -> Call[models.CheckpointsListResponse]:
-    """List the checkpoints of a model; list_checkpoints replaced it."""
+    """List the checkpoints of a model."""
     return Call(
         OPERATION,
         path={
