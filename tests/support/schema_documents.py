@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -10,6 +11,11 @@ from tinkerwire_codegen.compare.change import Change
 from tinkerwire_codegen.compare.contracts import compare_contracts
 
 Json = dict[str, Any]
+
+TABLES = Path(__file__).parents[1] / "codegen" / "compare"
+
+PAIRS: dict[str, list[str]] = yaml.safe_load((TABLES / "schema_pairs.yaml").read_text())
+"""The table of pairs, by name."""
 
 SAME = "written differently; the same values are accepted"
 COMPONENTS = yaml.safe_load("""

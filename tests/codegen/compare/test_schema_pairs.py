@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 
-from support.schema_documents import SAME, compare
-
-PAIRS: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / "schema_pairs.yaml").read_text())
+from support.schema_documents import PAIRS, SAME, compare
 
 
 @pytest.mark.parametrize("direction", ["request", "response"])
