@@ -17,6 +17,8 @@ TABLES = Path(__file__).parents[1] / "codegen" / "compare"
 PAIRS: dict[str, list[str]] = yaml.safe_load((TABLES / "schema_pairs.yaml").read_text())
 """The table of pairs, by name."""
 
+PAIRS_3_0: dict[str, list[str]] = yaml.safe_load((TABLES / "schema_pairs_3_0.yaml").read_text())
+
 SAME = "written differently; the same values are accepted"
 COMPONENTS = yaml.safe_load("""
 Old: {type: object, required: [a], properties: {a: {type: string, maxLength: 9}}}

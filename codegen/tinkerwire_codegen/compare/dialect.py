@@ -66,8 +66,9 @@ def select_direction(node: Any, direction: str, components: Json) -> Any:
         mark = DIRECTION_MARKS[direction]
         dropped = {name for name, member in properties.items() if _has_mark(member, mark, components)}
         if dropped:
-            selected["properties"] = {k: item for k, item in selected["properties"].items() if k not in dropped}
-            selected["required"] = [name for name in node.get("required", []) if name not in dropped]
+            kept = {name: item for name, item in selected.pop("properties").items() if name not in dropped}
+            required = [name for name in selected.pop("required", []) if name not in dropped]
+            selected |= ({"properties": kept} if kept else {}) | ({"required": required} if required else {})
     return selected
 
 

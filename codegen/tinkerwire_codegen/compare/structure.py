@@ -16,6 +16,9 @@ Json = dict[str, Any]
 
 NO_DEFAULT: Any = object()
 MAX_DEPTH = 10
+STRUCTURAL = frozenset(
+    {"anyOf", "oneOf", "allOf", "$ref", "properties", "items", "prefixItems", "additionalProperties"}
+)
 
 
 class StructureComparison:
@@ -49,6 +52,7 @@ class _Walk:
         """Yield the changes between two schemas, and between all parts that they share."""
         if not isinstance(old, dict) or not isinstance(new, dict):
             return
+        old, new = _unwrap(old), _unwrap(new)
         yield from self._annotations(old, new, where)
         names = [schema["$ref"].rpartition("/")[2] if "$ref" in schema else "" for schema in (old, new)]
         if any(names):
@@ -66,6 +70,11 @@ class _Walk:
             if all(names):
                 where = names[1]
                 yield from self._annotations(old, new, where)
+        if bool(_union(old)) is not bool(_union(new)):
+            sides = [{"anyOf": _union(schema) or [_without_annotations(schema)]} for schema in (old, new)]
+            for old_value, new_value in self._members(sides[0], sides[1]):
+                yield from self.compare(old_value, new_value, where)
+            return
         if len(old.get("allOf", [])) != len(new.get("allOf", [])):
             old, new = _flatten(self._old, old), _flatten(self._new, new)
         yield from compare_discriminators(self._old, self._new, self._equality, old, new, where, self._reported)
@@ -171,6 +180,16 @@ class _Walk:
             yield Change("risky", self._direction, where, reason)
 
 
+def _unwrap(schema: Json) -> Json:
+    """Return a schema without a union or composition that has one member beside null."""
+    for key in ("anyOf", "oneOf", "allOf"):
+        members = [member for member in schema.get(key, []) if member != {"type": "null"}]
+        is_alone = len(members) == 1 and isinstance(members[0], dict) and not schema.keys() & STRUCTURAL - {key}
+        if is_alone:
+            return _unwrap({**{name: item for name, item in schema.items() if name != key}, **members[0]})
+    return schema
+
+
 def _flatten(schemas: Schemas, schema: Json, depth: int = 0) -> Json:
     """Return a schema with the properties and annotations of all that its allOf has."""
     flat = {key: item for key, item in schema.items() if key != "allOf"}
@@ -184,6 +203,10 @@ def _flatten(schemas: Schemas, schema: Json, depth: int = 0) -> Json:
 def _union(schema: Json) -> list[Json]:
     members = [*schema.get("anyOf", []), *schema.get("oneOf", [])]
     return [member for member in members if isinstance(member, dict)]
+
+
+def _without_annotations(schema: Json) -> Json:
+    return {key: item for key, item in schema.items() if key not in ("default", "deprecated", "xml")}
 
 
 def _as_union(schema: Json) -> Json:
