@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .malformed import rename_malformed
+
 Json = dict[str, Any]
 
 NESTED_SCHEMAS = frozenset(
@@ -31,11 +33,10 @@ DIRECTION_MARKS = {"request": "readOnly", "response": "writeOnly"}
 
 def to_modern_schema(schema: Json, *, is_3_0: bool) -> Json:
     """Return a schema whose parts are modern already in the modern dialect; annotations stay."""
-    schema = dict(schema)
+    schema = _replace_exclusive_flags(dict(schema))
     if is_3_0:
-        schema = _from_3_0(schema)
-    if schema.get("type") == []:
-        del schema["type"]
+        schema = _replace_nullable(schema)
+    schema = rename_malformed(schema)
     _replace_integer_format(schema)
     if schema.get("format") == "byte":
         del schema["format"]
@@ -99,12 +100,17 @@ def _has_mark(schema: Any, mark: str, components: Json) -> bool:
     return False
 
 
-def _from_3_0(schema: Json) -> Json:
+def _replace_exclusive_flags(schema: Json) -> Json:
+    """Write bounds with a flag, as in OpenAPI 3.0 and some documents of 3.1, as exclusive bounds."""
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(schema.get(exclusive), bool):
             is_exclusive = schema.pop(exclusive)
             if is_exclusive and bound in schema:
                 schema[exclusive] = schema.pop(bound)
+    return schema
+
+
+def _replace_nullable(schema: Json) -> Json:
     is_nullable = schema.pop("nullable", False) is True
     if not is_nullable:
         return schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -164,6 +164,7 @@ class MismatchFinder:
             ]
         if accepting:
             return []
+        members = list(self._expand(members, 0))
         attempts = [self.find(member, value, where) for member in members]
         followed = [self._follow(member) for member in members]
         meant = [errors for member, errors in zip(followed, attempts, strict=True) if _is_meant(member, value)]
@@ -180,6 +181,16 @@ class MismatchFinder:
         text = f"the value {_shorten(value)}" if listed and isinstance(value, str) else _type_name(value)
         return [Mismatch(where, text, keyword)]
 
+    def _expand(self, members: list[Any], depth: int) -> Iterator[Any]:
+        """Yield the members of a union, and instead of those that are unions, their members."""
+        for member in members:
+            followed = self._follow(member)
+            inside = followed.get("anyOf", followed.get("oneOf"))
+            if inside is None or "properties" in followed or depth > 3:
+                yield member
+            else:
+                yield from self._expand(inside, depth + 1)
+
     def _follow(self, schema: Any) -> Json:
         for _ in range(10):
             if not isinstance(schema, dict) or "$ref" not in schema:
@@ -195,11 +206,11 @@ def _is_meant(member: Json, value: Any) -> bool:
         is_type = any(_is_type(kind, value) for kind in (kinds if isinstance(kinds, list) else [kinds]))
         return ("enum" in member or isinstance(value, list)) and is_type
     properties = member.get("properties", {})
-    tags = {
-        name: detail["const"] for name, detail in properties.items() if isinstance(detail, dict) and "const" in detail
-    }
+    details = {name: detail for name, detail in properties.items() if isinstance(detail, dict)}
+    tags = {name: [detail["const"]] for name, detail in details.items() if "const" in detail}
+    tags |= {name: detail["enum"] for name, detail in details.items() if len(detail.get("enum", [])) == 1}
     if tags.keys() & value.keys():
-        return all(value.get(name, const) == const for name, const in tags.items())
+        return all(value.get(name, tag[0]) == tag[0] for name, tag in tags.items())
     return bool(value.keys() & properties.keys())
 
 

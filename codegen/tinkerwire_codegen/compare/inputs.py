@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -60,12 +61,37 @@ def _is_version(text: str) -> bool:
     return bool(text) and all(part.isdigit() for part in text.split("."))
 
 
+class _DocumentLoader(LOADER):  # type: ignore[misc, valid-type]
+    """Loader of the values that JSON has: YAML 1.2 knows no dates, and only true and false as booleans."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("merge", r"<<", "<"),
+):
+    _DocumentLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), [*_first, ""])
+
+
+def _name_keys(node: Any) -> Any:
+    """Return a document whose keys are all texts, as in JSON."""
+    if isinstance(node, list):
+        return [_name_keys(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key if isinstance(key, str) else json.dumps(key): _name_keys(item) for key, item in node.items()}
+
+
 def _read_document(path: Path) -> Json:
     try:
         text = path.read_text(encoding="utf-8")
-        document = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader=LOADER)
+        document = json.loads(text) if path.suffix == ".json" else _name_keys(yaml.load(text, Loader=_DocumentLoader))
     except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"contract {path}: must be JSON or YAML: {error}") from error
-    if not isinstance(document, dict) or "paths" not in document:
+    if not isinstance(document, dict) or not {"paths", "webhooks"} & document.keys():
         raise ValueError(f"contract {path}: has no paths; give an OpenAPI document or the folder of a contract")
     return document

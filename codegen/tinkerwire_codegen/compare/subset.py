@@ -26,7 +26,7 @@ from .subset_rules import CONTENT_RULES, Failure
 Json = dict[str, Any]
 
 MAX_DEPTH = 48
-MAX_BRANCHES = 48
+MAX_BRANCHES = 200
 FINITE: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
 
 
@@ -317,13 +317,15 @@ class SubsetProver:
         else:
             before = len(self._found)
             self.check(inner, counterpart, place)
-            if keyword == "oneOf" or len(self._found) == before:
+            others = [other for other in members if other is not counterpart]
+            is_exclusive = keyword == "anyOf" or all(is_disjoint(self, inner, other) for other in others)
+            if not is_exclusive or len(self._found) == before:
                 self.report(keyword, inner, {keyword: members}, place)
 
     def _find_counterpart(self, inner: Json, members: list[Any]) -> Any:
         """Return the member that corresponds to a schema best, or None."""
         best, best_score = None, 0.0
-        for member in members:
+        for member in self._expand(members, 0):
             merged = self.outer.merge(member)
             if merged is False or not kinds_of(merged) & kinds_of(inner):
                 continue
@@ -335,6 +337,17 @@ class SubsetProver:
             if score > best_score:
                 best, best_score = member, score
         return best
+
+    def _expand(self, members: list[Any], depth: int) -> Iterator[Any]:
+        """Yield the members of a union, and instead of those that are unions, their members."""
+        for member in members:
+            merged = self.outer.merge(member)
+            parts = merged.get("allOf", []) if isinstance(merged, dict) and "properties" not in merged else []
+            inside = next((part[key] for part in parts for key in ("anyOf", "oneOf") if key in part), None)
+            if inside is None or depth > 3:
+                yield member
+            else:
+                yield from self._expand(inside, depth + 1)
 
     def _has_other_tag(self, inner: Json, outer: Json, name: str) -> bool:
         tags = self.inner.merge(inner["properties"][name]), self.outer.merge(outer["properties"][name])

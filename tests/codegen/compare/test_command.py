@@ -123,6 +123,18 @@ def test_reader_that_stops_early_causes_no_error() -> None:
         assert process.wait(60) == 1
 
 
+def test_yaml_has_the_values_of_json(tmp_path: Path) -> None:
+    """Dates, times and words such as `no` are texts in YAML 1.2, and keys are texts in JSON."""
+    text = (
+        "paths: {/a: {get: {responses: {200: {description: no}}}}}\nx: [2020-01-01, 12:30, on, true, 0.5, 3, ~]\ny:\n"
+    )
+    (tmp_path / "a.yaml").write_text(text)
+    document = open_contract(str(tmp_path / "a.yaml"), tmp_path).document
+    assert document["paths"]["/a"]["get"]["responses"] == {"200": {"description": "no"}}
+    assert document["x"] == ["2020-01-01", "12:30", "on", True, 0.5, 3, None]
+    assert document["y"] is None
+
+
 def test_document_without_paths_is_rejected(tmp_path: Path) -> None:
     """The error names a document without paths."""
     (tmp_path / "list.json").write_text("[]")

@@ -67,7 +67,7 @@ def test_each_difference_has_a_reason() -> None:
 
 
 def test_no_value_supports_a_rejection_by_jsoncompat() -> None:
-    """Where only jsoncompat sees a break, none of many values shows one."""
+    """No value shows a break that only jsoncompat reports."""
     rejected = [(name, direction) for name, direction, verdict in find_differences() if verdict is False]
     assert rejected
     for name, direction in rejected:
