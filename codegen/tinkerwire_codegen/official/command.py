@@ -10,11 +10,13 @@ from typing import Any
 from tinkerwire_base.conversion.versioning import project
 
 from ..contract.bundle import load
+from ..generate.command import default_out
+from .absorb.release import write_release
 from .comparison import compare_facts
 from .drift.detection import find_drift
 from .drift.report import FORMATS, render_report
 from .known_differences import exclude_known
-from .release.archive import open_release
+from .release.archive import Release, open_release
 from .release.read import read_facts
 
 
@@ -27,6 +29,9 @@ def register(commands: Any, schema: Path) -> None:
     upstream.add_argument("release", metavar="X", help="a wheel, an unpacked folder, a version on the index, or latest")
     upstream.add_argument("--wire", metavar="V", help="wire version to compare with [the version of the release]")
     upstream.add_argument("--format", choices=FORMATS, default="text", help="format of the report [%(default)s]")
+    upstream.add_argument("--write", action="store_true", help="record the differences in the contract, and generate")
+    upstream.add_argument("--out", type=Path, metavar="DIR", help="with --write: generated code [generated/ beside it]")
+    upstream.add_argument("--changelog", type=Path, metavar="FILE", help="with --write [CHANGELOG.md beside it]")
     upstream.set_defaults(run=run_upstream)
     for command in (facts, upstream):
         command.add_argument("--schema", type=Path, default=schema, metavar="DIR", help="contract [%(default)s]")
@@ -66,6 +71,23 @@ def run_upstream(arguments: argparse.Namespace) -> int:
             f"release {arguments.release}: its files do not contain a version; give the wire version with --wire"
         )
     facts = read_facts(release)
+    if arguments.write:
+        return write_upstream(arguments, release, facts, version)
     drift = find_drift(arguments.schema, facts, version)
     print(render_report(drift, version, arguments.format, facts["not_understood"]))  # noqa: T201
     return 3 if facts["not_understood"] else 1 if drift else 0
+
+
+def write_upstream(arguments: argparse.Namespace, release: Release, facts: dict[str, Any], version: str) -> int:
+    """Record a release in the contract, and print what a person must decide.
+
+    Returns:
+        0 if the contract now equals the release, 1 if they still differ, 3 if a part of the release is not understood.
+    """
+    out = arguments.out or default_out(arguments.schema)
+    changelog = arguments.changelog or arguments.schema.resolve().parent / "CHANGELOG.md"
+    print(write_release(arguments.schema, out, changelog, release, facts, version))  # noqa: T201
+    problems = facts["not_understood"]
+    for problem in problems:
+        print(f"not understood: {problem}")  # noqa: T201
+    return 3 if problems else 1 if find_drift(arguments.schema, facts, version) else 0

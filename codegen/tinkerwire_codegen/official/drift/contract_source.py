@@ -11,6 +11,8 @@ import yaml
 
 from tinkerwire_base.conversion.versioning import is_available, parse_version
 
+from ...contract.bundle import LOADER
+
 Json = dict[str, Any]
 Place = tuple[str, ...]
 
@@ -31,7 +33,7 @@ class ContractSource:
         self._now = parse_version(version)
         self.files: dict[str, Json] = {}
         for file in sorted(folder.glob("*.yaml")):
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            content = yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)
             if isinstance(content, dict):
                 self.files[file.name] = content
 

@@ -19,6 +19,7 @@ class OperationEditBuilder:
         """Initialize with the contract to edit and the facts of the release."""
         self._source, self._version = source, source.version
         self._endpoints: Json = facts["endpoints"]
+        self._types: Json = facts["types"]
 
     def build(self, difference: Difference) -> tuple[str, dict[Place, Any]]:
         """Build the new nodes by place, and name their file; it returns no nodes if a person must decide first."""
@@ -48,8 +49,8 @@ class OperationEditBuilder:
             for variable in re.findall(r"{(\w+)}", fact["path"])
         ]
         parameters += [
-            self._parameter(name, parameter_fact, name, builder)
-            for name, parameter_fact in fact.get("query", {}).items()
+            self._parameter(parameter, parameter_fact, _last_step(fact["path"]), builder)
+            for parameter, parameter_fact in self._query_facts(fact).items()
         ]
         if parameters:
             node["parameters"] = parameters
@@ -59,9 +60,12 @@ class OperationEditBuilder:
             node["requestBody"] = {"required": True, "content": content}
         node["responses"] = self._responses(fact, builder)
         build: dict[Place, Any] = {("paths", fact["path"], fact["method"].lower()): node}
-        for schema_name, schema in builder.components.items():
-            build[("components", "schemas", schema_name)] = {"x-since": self._version, "x-undeclared": True, **schema}
-        return "", build
+        return "", {**build, **self._components(builder)}
+
+    def _components(self, builder: SchemaBuilder) -> dict[Place, Any]:
+        """Return the named schemas that the builder made, by place."""
+        marks = {"x-since": self._version, "x-undeclared": True}
+        return {("components", "schemas", name): {**marks, **schema} for name, schema in builder.components.items()}
 
     def _responses(self, fact: Json, builder: SchemaBuilder) -> Json:
         ok_response: Json = {"description": TODO}
@@ -75,31 +79,47 @@ class OperationEditBuilder:
     def _body(self, fact: Json, name: str, builder: SchemaBuilder) -> Json:
         if fact["request"] != "inline":
             return builder.build(fact["request"], name)
-        fields = {field: text for field, text in fact["body_fields"].items() if isinstance(text, str)}
-        properties = {
-            n: {"description": TODO, **builder.build(t, f"{name}{to_camel_case(n)}")} for n, t in fields.items()
-        }
-        builder.components[f"{name}Body"] = {
+        return self._inline_body(fact["body_fields"], f"{name}Body", builder)
+
+    def _inline_body(self, fields: Json, name: str, builder: SchemaBuilder) -> Json:
+        """Build the schema of a body that the call writes itself; its objects are schemas of their own."""
+        properties = {}
+        for field, text in fields.items():
+            inner = f"{name.removesuffix('Body')}{to_camel_case(field)}"
+            is_object = isinstance(text, dict)
+            schema = self._inline_body(text, inner, builder) if is_object else builder.build(text, inner)
+            properties[field] = {"description": TODO, **schema}
+        builder.components[name] = {
             "description": TODO,
             "type": "object",
             "additionalProperties": False,
             "required": list(fields),
             "properties": properties,
         }
-        return {"$ref": f"#/components/schemas/{name}Body"}
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def _query_facts(self, fact: Json) -> Json:
+        """Return the query parameters by name; a type in the facts is replaced by its fields."""
+        parameters = dict(fact.get("query", {}))
+        if "*" in parameters:
+            fields = self._types[parameters.pop("*")["type"]]["fields"]
+            parameters |= {name: {key: field[key] for key in ("type", "required")} for name, field in fields.items()}
+        return parameters
 
     def _parameter(self, name: str, fact: Json, owner: str, builder: SchemaBuilder) -> Json:
         schema = builder.build(fact["type"].removesuffix(" | null"), to_camel_case(f"{owner}_{name}"))
         if "sdk_default" in fact:
-            schema["default"] = fact["sdk_default"]
-        return {"name": name, "in": "query", "description": TODO, "schema": schema}
+            named = builder.components.get(str(schema.get("$ref")).rpartition("/")[2], schema)
+            named["default"] = fact["sdk_default"]
+        required = {"required": True} if fact.get("required") else {}
+        return {"name": name, "in": "query", **required, "description": TODO, "schema": schema}
 
     def _query(self, place: Place, node: Json, fact: Json, difference: Difference) -> dict[Place, Any]:
         parameters = node.get("parameters", [])
         builder = SchemaBuilder()
         if difference.theirs is not None:
-            detail = fact.get("query", {}).get(difference.theirs, {"type": "str"})
-            added = self._parameter(difference.theirs, detail, place[1].rpartition("/")[2], builder)
+            detail = self._query_facts(fact).get(difference.theirs, {"type": "str"})
+            added = self._parameter(difference.theirs, detail, _last_step(place[1]), builder)
             parameters = [*parameters, {**added, "x-since": self._version}]
         else:
             end = {"x-until": self._version}
@@ -107,10 +127,14 @@ class OperationEditBuilder:
                 {**parameter, **end} if parameter.get("name") == difference.ours else parameter
                 for parameter in parameters
             ]
-        return {place_below(place, "parameters"): parameters}
+        return {place_below(place, "parameters"): parameters, **self._components(builder)}
 
     def _changed_query(self, place: Place, node: Json, fact: Json, name: str) -> dict[Place, Any]:
-        schema = self._parameter(name, fact["query"][name], place[1].rpartition("/")[2], SchemaBuilder())["schema"]
+        builder = SchemaBuilder()
+        schema = self._parameter(name, self._query_facts(fact)[name], _last_step(place[1]), builder)["schema"]
+        values = self._add_values(place, node, name, builder)
+        if values:
+            return values
         parameters = []
         for parameter in node.get("parameters", []):
             if parameter.get("name") == name:
@@ -118,7 +142,7 @@ class OperationEditBuilder:
                 history = [*parameter["schema"].get("x-history", []), {"until": self._version, "schema": earlier}]
                 parameter = {**parameter, "schema": {**schema, "x-history": history}}  # noqa: PLW2901
             parameters.append(parameter)
-        return {place_below(place, "parameters"): parameters}
+        return {place_below(place, "parameters"): parameters, **self._components(builder)}
 
     def _media(self, place: Place, node: Json, difference: Difference) -> dict[Place, Any]:
         content = node.get("requestBody", {}).get("content", {})
@@ -142,7 +166,29 @@ class OperationEditBuilder:
         earlier = holder.get("content", {}).get(JSON, {}).get("schema", {})
         if not isinstance(difference.theirs, str) or "$ref" in holder or not earlier:
             return {}
-        schema = SchemaBuilder().build(difference.theirs, "TODO")
+        builder = SchemaBuilder()
+        schema = builder.build(difference.theirs, f"{to_camel_case(str(node.get('operationId')))}Body")
         earlier_schema = {key: value for key, value in earlier.items() if key != "x-history"}
         history = [*earlier.get("x-history", []), {"until": self._version, "schema": earlier_schema}]
-        return {place_below(place, *steps, "content", JSON, "schema"): {**schema, "x-history": history}}
+        return {
+            place_below(place, *steps, "content", JSON, "schema"): {**schema, "x-history": history},
+            **self._components(builder),
+        }
+
+    def _add_values(self, place: Place, node: Json, name: str, builder: SchemaBuilder) -> dict[Place, Any]:
+        """Record more values of a parameter whose values have a schema of their own."""
+        schemas: list[Json] = [item["schema"] for item in node.get("parameters", []) if item.get("name") == name]
+        owner = str(schemas[0].get("$ref")).rpartition("/")[2] if schemas else ""
+        _, owner_place, known = self._source.find_schema(owner)
+        new = next((schema["enum"] for schema in builder.components.values() if "enum" in schema), None)
+        if not known.get("x-undeclared") or not new or not set(known.get("enum", [])) <= set(new):
+            return {}
+        added = [value for value in new if value not in known["enum"]]
+        since = {**known.get("x-enum-since", {}), **dict.fromkeys(added, self._version)}
+        changed = {**known, "enum": [*known["enum"], *added], "x-enum-since": since}
+        return {owner_place: changed}
+
+
+def _last_step(path: str) -> str:
+    """Return the last step of a path that is not a variable."""
+    return next((step for step in reversed(path.split("/")) if not step.startswith("{")), "")

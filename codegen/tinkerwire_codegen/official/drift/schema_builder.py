@@ -20,8 +20,20 @@ SCALARS: dict[str, Json] = {
     "datetime": {"type": "string", "format": "date-time"},
     "datetime(tz)": {"type": "string", "format": "date-time"},
     "date": {"type": "string", "format": "date"},
-    "str (iso)": {"type": "string"},
+    "str (iso)": {"type": "string", "format": "date"},
 }
+LIMITS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "multiple_of": "multipleOf",
+    "pattern": "pattern",
+}
+"""Keywords of JSON Schema for the limits of the facts."""
+LIST_LIMITS = LIMITS | {"min_length": "minItems", "max_length": "maxItems"}
 PLAIN = frozenset({"string", "integer", "number", "boolean"})
 TODO = "TODO: describe it in a sentence."
 
@@ -105,10 +117,23 @@ def build_type(fact: Json, name: str, version: str, builder: SchemaBuilder) -> J
 
 def build_field(fact: Json, name: str, builder: SchemaBuilder) -> Json:
     """Build a field of the facts as a property."""
-    schema = {"description": TODO, **builder.build(fact["type"], name)}
+    schema = {"description": TODO, **_constrain(builder.build(fact["type"], name), fact.get("constraints", {}))}
     if "default" in fact:
         schema["default"] = fact["default"]
     return schema
+
+
+def _constrain(schema: Json, limits: Json) -> Json:
+    """Add the limits of a field to the part of its schema that they apply to."""
+    if not limits:
+        return schema
+    if "anyOf" in schema:
+        return {"anyOf": [part if part.get("type") == "null" else _constrain(part, limits) for part in schema["anyOf"]]}
+    is_list = schema.get("type") == "array"
+    return {
+        **schema,
+        **{(LIST_LIMITS if is_list else LIMITS)[name]: value for name, value in limits.items() if name in LIMITS},
+    }
 
 
 def to_camel_case(name: str) -> str:
