@@ -128,7 +128,7 @@ def _compare_schemas(schemas: _Direction, old: SignaturePart, new: SignaturePart
     is_same = schemas.values.equality.is_equal(before, after)
     if not is_same:
         changes += schemas.values.compare(before, after)
-        shared = schemas.old.untagged_members(old.schema) & schemas.new.untagged_members(new.schema)
+        shared = schemas.old.union_members(old.schema) & schemas.new.union_members(new.schema)
         for name in sorted(shared - schemas.values.equality.unchanged):
             member = {"$ref": f"#/components/schemas/{name}"}
             known = {change.key for change in changes}

@@ -89,19 +89,22 @@ class Schemas:
                 todo += list_references(self.plain.get(name))
         return names
 
-    def untagged_members(self, schema: Any) -> set[str]:
-        """Return the objects that share a union without a tag.
+    def union_members(self, schema: Any) -> set[str]:
+        """Return the named objects that share a union.
 
-        An open object among them lets the union accept any value. Readers know which member to expect, so each member
+        An open object among them lets the union accept any object. Readers know which member to expect, so each member
         is compared on its own.
         """
         nodes = [
             schema,
             *(self.components.get(name, {}) for name in self.collect_references(strip_annotations(schema))),
         ]
-        return {
-            name for node in nodes for name in _untagged_members(node) if "properties" in self.components.get(name, {})
-        }
+        names = {name for node in nodes for name in _union_members(node)}
+        return {name for name in names if self._is_object(name)}
+
+    def _is_object(self, name: str) -> bool:
+        merged = self.merge({"$ref": f"#/components/schemas/{name}"})
+        return isinstance(merged, dict) and ("properties" in merged or merged["type"] == ["object"])
 
 
 class Equality:
@@ -215,7 +218,7 @@ def _same_values(first: Any, second: Any) -> bool:
     return sides[0] == sides[1]
 
 
-def _untagged_members(node: Any) -> Iterator[str]:
+def _union_members(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         members = [
             member["$ref"]
@@ -224,10 +227,10 @@ def _untagged_members(node: Any) -> Iterator[str]:
             for member in node[key]
             if isinstance(member, dict) and "$ref" in member
         ]
-        if len(members) > 1 and "discriminator" not in node:
+        if len(members) > 1:
             yield from (target.rpartition("/")[2] for target in members)
         for item in node.values():
-            yield from _untagged_members(item)
+            yield from _union_members(item)
     elif isinstance(node, list):
         for item in node:
-            yield from _untagged_members(item)
+            yield from _union_members(item)
