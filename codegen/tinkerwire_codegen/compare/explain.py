@@ -171,7 +171,7 @@ class MismatchFinder:
         if not meant:
             fitting = [errors for errors in attempts if not any(error.keyword == "type" for error in errors)]
             meant = fitting if len(fitting) == 1 and not isinstance(value, dict) else []
-        best = min(meant, key=len, default=[])
+        best = min(meant, key=_vagueness, default=[])
         # A value that lacks some properties and has unknown ones was meant as something else.
         if best and not {OMITTED, UNKNOWN} <= {error.what for error in best}:
             return best
@@ -197,6 +197,11 @@ class MismatchFinder:
                 break
             schema = self._schemas.get(schema["$ref"].rpartition("/")[2], {})
         return schema if isinstance(schema, dict) else {}
+
+
+def _vagueness(errors: list[Mismatch]) -> tuple[int, int]:
+    """Return a measure of how little errors explain: those of a union that no member fits explain least."""
+    return sum(error.keyword in ("anyOf", "oneOf") for error in errors), len(errors)
 
 
 def _is_meant(member: Json, value: Any) -> bool:
