@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from ..contract.bundle import load
 from ..generate.command import default_out
 from .absorb.release import write_release
 from .comparison import compare_facts
+from .drift.behaviour import FILE as BEHAVIOUR_FILE
+from .drift.behaviour import has_record
 from .drift.detection import find_drift
 from .drift.report import FORMATS, render_report
 from .known_differences import exclude_known
@@ -73,6 +76,9 @@ def run_upstream(arguments: argparse.Namespace) -> int:
     facts = read_facts(release)
     if arguments.write:
         return write_upstream(arguments, release, facts, version)
+    if not has_record(arguments.schema):
+        note = f"{arguments.schema / BEHAVIOUR_FILE} does not exist; headers, timeouts and the like are not compared"
+        print(f"upstream: {note}", file=sys.stderr)  # noqa: T201
     drift = find_drift(arguments.schema, facts, version)
     print(render_report(drift, version, arguments.format, facts["not_understood"]))  # noqa: T201
     return 3 if facts["not_understood"] else 1 if drift else 0

@@ -49,6 +49,15 @@ def compare_facts(document: Json, facts: Json) -> list[Difference]:
     return sorted(_Comparison(document, facts).differences(), key=Difference.sort_key)
 
 
+def compare_type(document: Json, facts: Json, name: str) -> list[Difference]:
+    """Find the differences of one type, by its name in the SDK."""
+    comparison = _Comparison(document, facts)
+    schemas = {_sdk_name(key, schema): schema for key, schema in comparison.schemas.items()}
+    if schemas[name].get("x-undeclared"):
+        return [Difference("type", "types", name, None)]
+    return list(comparison.compare_type(name, schemas[name], facts["types"][name]))
+
+
 def compare_sets(kind: str, where: str, ours: set[str], theirs: set[str]) -> Iterator[Difference]:
     """Yield a difference for each name that only one side has."""
     for name in ours - theirs:
@@ -84,7 +93,7 @@ class _Comparison:
         }
         yield from compare_sets("type", "types", set(ours), set(self.types))
         for name in ours.keys() & self.types.keys():
-            yield from self._compare_type(name, ours[name], self.types[name])
+            yield from self.compare_type(name, ours[name], self.types[name])
         results = set(self._members(self.schemas[FUTURE_RESULTS]))
         for future in self.facts["futures"]:
             name = self._json_form(future["result"])
@@ -96,7 +105,8 @@ class _Comparison:
         )
         yield from self._compare_endpoints()
 
-    def _compare_type(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+    def compare_type(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+        """Yield the differences of one type."""
         kind = theirs["kind"]
         if kind in ("literal", "enum"):
             yield from compare_sets("value", name, set(ours.get("enum", [])), set(theirs["values"]))

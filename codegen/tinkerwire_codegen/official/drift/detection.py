@@ -15,6 +15,9 @@ from tinkerwire_base.conversion.versioning import project
 from ...contract.bundle import find_refs, load
 from ..comparison import Difference, compare_facts
 from ..known_differences import exclude_known
+from ..private_names import align_private_names
+from .behaviour import BEHAVIOUR_KINDS, compare_behaviour, has_record, read_record, render_behaviour
+from .behaviour import FILE as BEHAVIOUR_FILE
 from .contract_source import ContractSource, Json, Place
 from .edits import EditBuilder
 from .protobuf import collect_release_messages, compare_messages, read_contract_messages, render_proto_change
@@ -38,6 +41,9 @@ class Drift:
     @property
     def title(self) -> str:
         """Return the change in one line."""
+        if self.kind in BEHAVIOUR_KINDS and self.change != "changed":
+            value = self.release if self.change == "added" else self.contract
+            return f"{self.kind} of {self.where} {self.change}: {value!r}"
         if self.change == "added":
             return f"{self.kind} {self.release} added to {self.where}"
         if self.change == "removed":
@@ -52,6 +58,7 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
         ValueError: the contract has errors, or does not reach back to that version.
     """
     document = project(load(folder), version)
+    facts = align_private_names(document, facts)
     edits = EditBuilder(ContractSource(folder, version), facts)
     differences = _without_duplicates(exclude_known(compare_facts(document, facts)))
     moves, remaining = _split_moves(differences, document, facts)
@@ -62,7 +69,17 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
     theirs = collect_release_messages(facts["proto"])
     for difference in compare_messages(read_contract_messages(folder, version), theirs):
         drift.append(_describe(difference, "the .proto", render_proto_change(difference, theirs, version)))
+    if has_record(folder):
+        added_types = {d.release for d in drift if d.change == "added" and d.kind == "type"}
+        for difference in compare_behaviour(read_record(folder, version), facts["behaviour"]):
+            if not _is_of(difference, added_types):
+                drift.append(_describe(difference, BEHAVIOUR_FILE, render_behaviour(difference, version)))
     return drift
+
+
+def _is_of(difference: Difference, types: set[str]) -> bool:
+    """Report whether a difference belongs to a type that is itself reported."""
+    return difference.kind not in OPERATION_KINDS and difference.where.partition(".")[0] in types
 
 
 def render_yaml(nodes: dict[Place, Any]) -> str:
@@ -90,11 +107,16 @@ def _describe(difference: Difference, file: str, snippet: str) -> Drift:
 
 def _kind_of_change(difference: Difference) -> str:
     """Return added, removed or changed; a type, default or the like always exists, so it can only change."""
-    if difference.kind in _THINGS or (difference.kind == "type" and difference.where == "types"):
+    if (
+        difference.kind in BEHAVIOUR_KINDS
+        or difference.kind in _THINGS
+        or (difference.kind == "type" and difference.where == "types")
+    ):
         return "added" if difference.ours is None else "removed" if difference.theirs is None else "changed"
     return "changed"
 
 
+OPERATION_KINDS = frozenset({"timeout", "dump", "header of a call", "request header", "response header"})
 _THINGS = frozenset({"field", "value", "member", "endpoint", "query", "result", "media type"}) | frozenset(
     {"protobuf field", "protobuf message", "protobuf enum", "protobuf value"}
 )

@@ -17,6 +17,7 @@ WITH_METHOD = frozenset({"REQUEST", "STREAM", "BUILD_REQUEST", "SEND"})
 PATHS = ("path", "url", "endpoint", "route")
 PREFIX = "/api/"
 PASSES = 4
+FORWARDED = ("timeout", "extra_headers")
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,15 @@ class CallReader:
         self._unknown: dict[ast.Call, Environment] = {}
         self._resolved: set[ast.Call] = set()
         self._inlining = 0
+        self.forwarded: list[tuple[str, dict[str, Value]]] = []
+        """Names of called functions, with the timeouts and headers that they get."""
 
     def read(self) -> list[RequestCall]:
         """Read all calls; a helper function that gets its path from its callers is read with theirs."""
         for _ in range(PASSES):
             known = len(self._helpers)
             self._calls.clear()
+            self.forwarded.clear()
             for module in sorted(self._modules.trees):
                 if is_read(module) and self._is_worth_reading(module):
                     self._executor.run_module(module, self._modules.trees[module])
@@ -96,7 +100,7 @@ class CallReader:
                 is_request = name.lstrip("_").upper() in METHODS | WITH_METHOD and node.args + node.keywords
                 if is_request or name in self._helper_names or name == "partial":
                     return True
-                if any(keyword.arg == "cast_to" for keyword in node.keywords):
+                if any(keyword.arg in ("cast_to", *FORWARDED) for keyword in node.keywords):
                     return True
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(PREFIX):
                 return True
@@ -108,6 +112,10 @@ class CallReader:
             self._add(node, environment, *found)
             return
         name = last_name(node)
+        passed = {k.arg: k.value for k in node.keywords if k.arg in FORWARDED}
+        if passed:
+            values = {key: self._evaluator.evaluate(value, environment) for key, value in passed.items()}
+            self.forwarded.append((name, values))
         if name in self._helper_names or isinstance(environment.find(name) if name else None, Closure):
             closure = self._evaluator.evaluate(node.func, environment)
             if isinstance(closure, Closure) and closure.node in self._helpers:

@@ -7,7 +7,9 @@ import ast
 from .modules import ExternalName, ReleaseModules, Symbol
 from .type_syntax import union_members, unwrap
 
-MODELS = frozenset({"BaseModel", "GenericModel", "RootModel"})
+MODELS = frozenset({"BaseModel", "GenericModel", "RootModel", "BaseSettings"})
+TYPE_CALLS = frozenset({"NewType", "TypeAliasType"})
+"""Functions that create a type from the type that is their second argument."""
 ENUMS = frozenset({"Enum", "StrEnum", "IntEnum", "IntFlag", "Flag"})
 
 
@@ -18,6 +20,16 @@ class Classifier:
         """Initialize with the modules of a release."""
         self.modules = modules
         self._known: dict[Symbol, str] = {}
+        self._exported = {
+            symbol
+            for module in modules.trees
+            if is_in_types(module) and modules.is_package(module)
+            for symbol in modules.imported_symbols(module)
+        }
+
+    def is_wire_place(self, symbol: Symbol) -> bool:
+        """Report whether a definition is in the package's ``types``, or exported from there."""
+        return is_in_types(symbol.module) or symbol in self._exported
 
     def classify(self, symbol: Symbol) -> str:
         """Return the kind of a symbol.
@@ -39,7 +51,7 @@ class Classifier:
     def _classify(self, symbol: Symbol) -> str:
         node = symbol.node
         if not isinstance(node, ast.ClassDef):
-            is_type = not _is_plain_value(node) if is_in_types(symbol.module) else self._is_union_of_models(symbol)
+            is_type = not _is_plain_value(node) if self.is_wire_place(symbol) else self._is_union_of_models(symbol)
             return "value" if is_type else "other"
         if any(last_name(decorator) == "dataclass" for decorator in node.decorator_list):
             return "dataclass"
@@ -90,4 +102,4 @@ def _is_plain_value(node: ast.expr) -> bool:
     shapes = (
         ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Call | ast.JoinedStr | ast.Compare | ast.UnaryOp
     )
-    return isinstance(node, shapes)
+    return isinstance(node, shapes) and last_name(node) not in TYPE_CALLS

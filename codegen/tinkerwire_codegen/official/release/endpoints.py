@@ -95,7 +95,7 @@ class EndpointReader:
         return facts
 
     def _text(self, source: Source) -> str:
-        return type_text.render(self._classifier, source.module, source.expression)
+        return type_text.render(self._classifier, source.module, source.expression, of_field=False)
 
     def _response(self) -> str:
         target = self._call.arguments.get("cast_to")

@@ -11,7 +11,7 @@ from .classify import last_name
 from .mappings import as_mapping, pairs_to_mapping, store
 from .members import MemberReader
 from .modules import FunctionSymbol, ReleaseModules, Symbol
-from .templates import fill_format, fill_percent, join_parts, strip_text
+from .templates import fill_format, fill_percent, join_parts, name_variable, strip_text
 from .values import (
     Closure,
     Constant,
@@ -35,6 +35,8 @@ OPTIONS = frozenset({"make_request_options", "RequestOptions", "FinalRequestOpti
 """Functions whose keywords are the entries of the mapping that they return."""
 PASSED_ON = frozenset({"cast", "str", "deepcopy", "copy", "URL", "strip_not_given", "is_given", "MappingProxyType"})
 """Functions that return their last argument, for the wire."""
+KEPT = frozenset({"model_dump", "dict", "to_dict", "maybe_transform", "async_maybe_transform"}) - OPTIONS
+"""Functions that make a body of a model, which stay source."""
 STRIPPED = frozenset({"strip", "lstrip", "rstrip", "lower", "removeprefix", "removesuffix", "copy", "encode", "decode"})
 NUMBERS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -86,7 +88,7 @@ class Evaluator:
             return list(value.parts)
         if isinstance(value, Constant) and isinstance(value.value, int | float) and not isinstance(value.value, bool):
             return [str(value.value)]
-        return [Hole(_variable(value, expression))]
+        return [Hole(name_variable(value, expression))]
 
     def _evaluate_binop(self, expression: ast.BinOp, environment: Environment) -> Value:
         left, right = (self.evaluate(side, environment) for side in (expression.left, expression.right))
@@ -248,6 +250,8 @@ class Evaluator:
 
     def _evaluate_call(self, expression: ast.Call, environment: Environment) -> Value:
         name = last_name(expression)
+        if name in KEPT or (name == "dict" and isinstance(expression.func, ast.Attribute)):
+            return Source(expression, environment)
         if name in OPTIONS or (name == "construct" and last_name(getattr(expression.func, "value", None)) in OPTIONS):  # type: ignore[arg-type]
             return self.keywords(expression, environment)
         if name in PASSED_ON and expression.args and isinstance(expression.func, ast.Name | ast.Attribute):
@@ -312,7 +316,7 @@ class Evaluator:
         parts: list[str | Hole] = []
         for index, value in enumerate(items.values):
             parts += separator.parts if index else ()
-            parts += value.parts if isinstance(value, Text) else [Hole(_variable(value, None))]
+            parts += value.parts if isinstance(value, Text) else [Hole(name_variable(value, None))]
         return Text(join_parts(parts))
 
     def _fill(self, template: Text, style: str, arguments: ast.expr, environment: Environment) -> Value:
@@ -371,24 +375,20 @@ class Evaluator:
         if self.run is None or environment.depth > MAXIMUM_DEPTH or not _is_value_function(closure.node):
             return fallback
         value = self.run(closure, environment)
-        known = all(not isinstance(option, Source | Parameter) for option in options_of(value))
+        known = all(_is_known(option) for option in options_of(value))
         return value if known and not is_none(value) else fallback
+
+
+def _is_known(value: Value) -> bool:
+    is_body = (
+        isinstance(value, Source) and isinstance(value.expression, ast.Call) and last_name(value.expression) in KEPT
+    )
+    return is_body or not isinstance(value, Source | Parameter)
 
 
 def _is_value_function(node: ast.AST) -> bool:
     """Report whether a function is short enough to be one that makes a value."""
     return isinstance(node, ast.Lambda) or sum(isinstance(part, ast.stmt) for part in ast.walk(node)) <= 40
-
-
-def _variable(value: Value, expression: ast.expr | None) -> str:
-    """Return a name for a part that is only known at run time."""
-    if expression is not None and last_name(expression) and not isinstance(expression, ast.Call):
-        return last_name(expression).lstrip("_")
-    if isinstance(value, Parameter):
-        return value.name.lstrip("_")
-    if isinstance(value, Source):
-        return last_name(value.expression).lstrip("_") or "value"
-    return "value"
 
 
 def _is_local(expression: ast.expr, environment: Environment) -> bool:

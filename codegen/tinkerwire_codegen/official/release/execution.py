@@ -98,7 +98,7 @@ class Executor:
         named = [*positional, *spec.kwonlyargs]
         for argument in named:
             annotation = Source(argument.annotation, outer) if argument.annotation else None
-            if annotation:
+            if annotation and argument.arg not in given:
                 inner.annotations[argument.arg] = annotation
             default = Source(defaults[argument.arg], outer) if argument.arg in defaults else None
             if argument.arg in given:
@@ -190,6 +190,10 @@ class Executor:
         return True
 
     def _run_loop(self, statement: ast.For | ast.AsyncFor | ast.While, environment: Environment) -> None:
+        for node in ast.walk(statement):
+            counter = node.target.id if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) else ""
+            if isinstance(environment.find(counter), Constant):
+                environment.variables[counter] = Parameter(counter)
         before = dict(environment.variables)
         if not isinstance(statement, ast.While) and self._unroll(statement, environment):
             return

@@ -87,6 +87,20 @@ class ReleaseModules:
         for name, referent in self._names[module].items():
             yield name, self._follow(referent)
 
+    def imported_symbols(self, module: str) -> Iterator[Symbol]:
+        """Yield the definitions that a module imports by name, or that a module has that it imports with a star."""
+        for statement in iter_statements(self.trees[module].body):
+            if not isinstance(statement, ast.ImportFrom):
+                continue
+            base = self._imported(module, statement)
+            for alias in statement.names:
+                if alias.name == "*" and base in self.trees and base != module:
+                    yield from self.symbols(base)
+                elif alias.name != "*":
+                    referent = self._follow(ExternalName(f"{base}.{alias.name}"))
+                    if isinstance(referent, Symbol):
+                        yield referent
+
     def is_bound(self, module: str, name: str) -> bool:
         """Report whether a name is bound in a module, or built in."""
         return name in self._names[module] or hasattr(builtins, name)

@@ -16,23 +16,77 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import DecodeError
 
 from .classify import last_name
+from .problems import Problems
 
 Facts = dict[str, Any]
 
 
-def read_proto(trees: Mapping[str, ast.Module]) -> Facts:
-    """Read the descriptors by the last part of the module name, such as tinker_public_pb2."""
+def read_proto(trees: Mapping[str, ast.Module], problems: Problems | None = None) -> Facts:
+    """Read the descriptors by the last part of the module name, such as tinker_public_pb2.
+
+    A descriptor that cannot be read is recorded as a problem.
+    """
     files: Facts = {}
     for module, tree in sorted(trees.items()):
+        if not module.endswith("_pb2"):
+            continue
+        found = False
         for serialized in _find_serialized(tree):
-            try:
-                file = FileDescriptorProto.FromString(serialized)
-            except DecodeError as error:
-                raise ValueError(
-                    f"{module}: the serialized descriptor cannot be parsed: {error}; use a complete release"
-                ) from error
-            files[module.rpartition(".")[2]] = describe_file(file)
+            file = parse_descriptor(serialized)
+            if file is not None:
+                found = True
+                files[module.rpartition(".")[2]] = describe_file(file)
+        if not found and problems is not None:
+            problems.add(module, tree, "messages of protobuf, whose descriptor cannot be read")
     return files
+
+
+def parse_descriptor(serialized: bytes) -> FileDescriptorProto | None:
+    """Parse a serialized descriptor; None if it is damaged."""
+    try:
+        return FileDescriptorProto.FromString(serialized)
+    except DecodeError:
+        return None
+
+
+def read_proto_options(trees: Mapping[str, ast.Module]) -> dict[str, dict[str, Any]]:
+    """Read packages, syntax, options, names in JSON and services of all descriptors, by kind and place."""
+    facts: dict[str, dict[str, Any]] = {"protobuf package": {}, "protobuf options": {}, "protobuf service": {}}
+    for _, tree in sorted(trees.items()):
+        for serialized in _find_serialized(tree):
+            file = parse_descriptor(serialized)
+            if file is None:
+                continue
+            facts["protobuf package"][file.name.rpartition("/")[2]] = [file.package, file.syntax or "proto2"]
+            _add_options(facts, file.name.rpartition("/")[2], file)
+            for name, message in _messages(file.message_type):
+                _add_options(facts, name, message)
+                for field in message.field:
+                    _add_options(facts, f"{name}.{field.name}", field)
+            for enum in file.enum_type:
+                _add_options(facts, enum.name, enum)
+                for value in enum.value:
+                    _add_options(facts, f"{enum.name}.{value.name}", value)
+            for service in file.service:
+                for method, fact in _service(service, file.package)["methods"].items():
+                    facts["protobuf service"][f"{service.name}.{method}"] = fact
+    return facts
+
+
+def _add_options(facts: dict[str, dict[str, Any]], where: str, holder: Any) -> None:
+    options = " ".join(str(holder.options).split()) if holder.HasField("options") else ""
+    words = [options] if options else []
+    if isinstance(holder, FieldDescriptorProto):
+        words += [f"default: {holder.default_value}"] if holder.HasField("default_value") else []
+        is_usual = not holder.json_name or holder.json_name == _json_name(holder.name)
+        words += [] if is_usual else [f"json_name: {holder.json_name}"]
+    if words:
+        facts["protobuf options"][where] = ", ".join(words)
+
+
+def _json_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def describe_file(file: FileDescriptorProto) -> Facts:
@@ -55,9 +109,23 @@ def describe_file(file: FileDescriptorProto) -> Facts:
 def _find_serialized(tree: ast.Module) -> Iterator[bytes]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and last_name(node) == "AddSerializedFile" and node.args:
-            argument = node.args[0]
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, bytes):
-                yield argument.value
+            content = _evaluate_bytes(tree, node.args[0])
+            if content is not None:
+                yield content
+
+
+def _evaluate_bytes(tree: ast.Module, expression: ast.expr) -> bytes | None:
+    """Evaluate bytes: a constant, a sum of constants, or a name of them; None for another expression."""
+    if isinstance(expression, ast.Constant) and isinstance(expression.value, bytes):
+        return expression.value
+    if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
+        sides = [_evaluate_bytes(tree, side) for side in (expression.left, expression.right)]
+        return None if None in sides else b"".join(side for side in sides if side is not None)
+    if isinstance(expression, ast.Name):
+        for statement in tree.body:
+            if isinstance(statement, ast.Assign) and last_name(statement.targets[0]) == expression.id:
+                return _evaluate_bytes(tree, statement.value)
+    return None
 
 
 def _messages(messages: Any, owner: str = "") -> Iterator[tuple[str, DescriptorProto]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .archive import Release
+from .behaviour import read_behaviour
 from .calls import CallReader
 from .classify import Classifier
 from .endpoints import read_endpoints
@@ -19,7 +20,8 @@ from .types import read_types
 def read_facts(release: Release) -> dict[str, Any]:
     """Read types, endpoints, results of queued work and protobuf messages of a release, without running it.
 
-    ``not_understood`` lists the parts of the release that cannot be read, with file and line.
+    ``behaviour`` holds what types and endpoints do not show, by kind and place. ``not_understood`` lists
+    the parts of the release that cannot be read, with file and line.
     """
     problems = Problems()
     for path, reason in release.unreadable.items():
@@ -27,7 +29,8 @@ def read_facts(release: Release) -> dict[str, Any]:
     modules = ReleaseModules(release.files, problems)
     classifier = Classifier(modules)
     evaluator = Evaluator(modules)
-    calls = CallReader(modules, evaluator).read()
+    reader = CallReader(modules, evaluator)
+    calls = reader.read()
     types, in_memory = read_types(classifier)
     return {
         "version": release.version,
@@ -36,6 +39,7 @@ def read_facts(release: Release) -> dict[str, Any]:
         "endpoints": read_endpoints(classifier, calls, evaluator),
         "futures": read_futures(classifier),
         "proto_response_types": read_protobuf_results(classifier),
-        "proto": read_proto(modules.trees),
+        "proto": read_proto(modules.trees, problems),
+        "behaviour": read_behaviour(classifier, reader, calls, evaluator),
         "not_understood": problems.to_facts(),
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import string
 
-from .values import Hole, Text, Value
+from .classify import last_name
+from .values import Hole, Parameter, Source, Text, Value
 
 
 def join_parts(parts: list[str | Hole]) -> tuple[str | Hole, ...]:
@@ -71,3 +73,14 @@ def fill_format(text: str, values: list[list[str | Hole]], named: dict[str, list
         else:
             parts += named.get(name, [Hole(name.partition(".")[0])])
     return parts
+
+
+def name_variable(value: Value, expression: ast.expr | None) -> str:
+    """Return a name for a part that is only known at run time."""
+    if expression is not None and last_name(expression) and not isinstance(expression, ast.Call):
+        return last_name(expression).lstrip("_")
+    if isinstance(value, Parameter):
+        return value.name.lstrip("_")
+    if isinstance(value, Source):
+        return last_name(value.expression).lstrip("_") or "value"
+    return "value"

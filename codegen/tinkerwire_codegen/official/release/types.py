@@ -3,44 +3,80 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
-from . import type_text
-from .classify import Classifier, is_in_types, last_name
-from .fields import read_fields
-from .modules import Symbol, assigned_value, iter_statements
-from .type_syntax import literal_values, union_members, unwrap
+from . import defaults, type_text
+from .classify import TYPE_CALLS, Classifier, is_in_types, last_name, strip_subscript
+from .fields import read_fields, read_settings
+from .modules import ExternalName, Symbol, iter_statements
+from .type_syntax import literal_values, union_members, unquote, unwrap
 
 Facts = dict[str, Any]
 
 ROOTS = frozenset({"BaseModel", "StrictBase"})
 
 
+MACHINERY = frozenset(
+    {
+        *("BaseModel", "StrictBase", "GenericModel", "RootModel", "BasePage", "BaseAsyncPage", "BaseSyncPage"),
+        *("FinalRequestOptions", "FinalRequestOptionsInput", "HttpxSendArgs", "RequestOptions"),
+    }
+)
+"""Classes of the SDK's client itself, in private modules."""
+PLAIN_BASES = frozenset({"Protocol", "Generic", "ABC", "object", "str", "int", "float", "NamedTuple", "Exception"})
+
+
 def read_types(classifier: Classifier) -> tuple[Facts, Facts]:
     """Read the types of the wire, and the dataclasses of the Python API that are not on the wire, both by name."""
     wire: Facts = {}
     in_memory: Facts = {}
-    for symbol in _candidates(classifier):
+    for symbol in list_types(classifier):
         kind = classifier.classify(symbol)
-        if kind == "dataclass" and is_in_types(symbol.module):
+        if kind == "dataclass" and classifier.is_wire_place(symbol):
             fields = read_fields(classifier, symbol)
             in_memory.setdefault(symbol.name, {"kind": kind, "module": symbol.module, "fields": fields})
         elif kind in ("pydantic", "typed_dict"):
             _add(wire, symbol.name, _read_model(classifier, symbol, kind))
-        elif kind == "enum" and is_in_types(symbol.module):
-            _add(wire, symbol.name, _read_enum(symbol))
+        elif kind == "enum" and classifier.is_wire_place(symbol):
+            _add(wire, symbol.name, _read_enum(classifier, symbol))
         elif kind == "value":
             _add(wire, symbol.name, _read_alias(classifier, symbol))
+        elif kind == "other":
+            _report_unknown(classifier, symbol)
     return wire, in_memory
 
 
-def _candidates(classifier: Classifier) -> Iterator[Symbol]:
-    """Yield the definitions of wire modules; private top-level modules and tests belong to the SDK's own machinery."""
+def list_types(classifier: Classifier) -> list[Symbol]:
+    """List the definitions of all modules, without tests, messages of protobuf and the client's own machinery."""
+    found: list[Symbol] = []
     for module in sorted(classifier.modules.trees):
         parts = module.split(".")
-        if not (len(parts) > 1 and parts[1].startswith("_")) and not parts[-1].endswith(("_test", "_pb2")):
-            yield from classifier.modules.symbols(module)
+        if parts[-1].endswith(("_test", "_pb2")):
+            continue
+        is_private = len(parts) > 1 and parts[1].startswith("_")
+        for symbol in classifier.modules.symbols(module):
+            if not (is_private and symbol.name in MACHINERY):
+                found.append(symbol)
+    return found
+
+
+def _report_unknown(classifier: Classifier, symbol: Symbol) -> None:
+    """Report a class of the wire's modules that has a base from outside whose kind is not known."""
+    if not is_in_types(symbol.module):
+        return
+    if isinstance(symbol.node, ast.Call) and last_name(symbol.node) in FACTORIES:
+        classifier.modules.problems.add(symbol.module, symbol.node, f"type {symbol.name}, made by a function")
+    if not isinstance(symbol.node, ast.ClassDef):
+        return
+    for base in symbol.node.bases:
+        target = classifier.modules.resolve(symbol.module, strip_subscript(base))
+        if isinstance(target, ExternalName) and target.last not in PLAIN_BASES and not target.last.endswith("Error"):
+            text = f"class {symbol.name} with base {target.last}"
+            classifier.modules.problems.add(symbol.module, symbol.node, text)
+
+
+FACTORIES = frozenset({"TypedDict", "create_model", "Enum", "StrEnum", "IntEnum", "make_dataclass", "namedtuple"})
+"""Functions that make types from their arguments."""
 
 
 def _add(wire: Facts, name: str, fact: Facts) -> None:
@@ -64,19 +100,7 @@ def _read_model(classifier: Classifier, symbol: Symbol, kind: str) -> Facts:
 
 def _read_extra(classifier: Classifier, symbol: Symbol) -> str:
     """Return how a model treats unknown fields, from the class, its configuration, or its bases."""
-    assert isinstance(symbol.node, ast.ClassDef)
-    keywords = [keyword for keyword in symbol.node.keywords if keyword.arg == "extra"]
-    for statement in iter_statements(symbol.node.body):
-        value = assigned_value(statement)
-        if isinstance(value, ast.Call) and last_name(value) in ("ConfigDict", "SettingsConfigDict"):
-            keywords += [keyword for keyword in value.keywords if keyword.arg == "extra"]
-    for keyword in keywords:
-        if isinstance(keyword.value, ast.Constant):
-            return str(keyword.value.value)
-    for base in classifier.bases(symbol):
-        if classifier.classify(base) == "pydantic":
-            return _read_extra(classifier, base)
-    return "ignore"
+    return str(read_settings(classifier, symbol).get("extra", "ignore"))
 
 
 def _read_hooks(symbol: Symbol) -> Facts:
@@ -109,21 +133,36 @@ def _is_text(expression: ast.expr) -> bool:
     return isinstance(expression, ast.Constant) and isinstance(expression.value, str)
 
 
-def _read_enum(symbol: Symbol) -> Facts:
+def _read_enum(classifier: Classifier, symbol: Symbol) -> Facts:
     assert isinstance(symbol.node, ast.ClassDef)
     names, values = [], []
-    for statement in symbol.node.body:
+    for statement in iter_statements(symbol.node.body):
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
+            if name.startswith("_"):
+                continue
             names.append(name)
             is_auto = isinstance(statement.value, ast.Call) and last_name(statement.value) == "auto"
-            values.append(name.lower() if is_auto else ast.literal_eval(statement.value))
+            values.append(name.lower() if is_auto else _enum_value(classifier, symbol, statement.value))
     return {"kind": "enum", "module": symbol.module, "values": values, "python_names": names, "fields": {}}
+
+
+def _enum_value(classifier: Classifier, symbol: Symbol, expression: ast.expr) -> Any:
+    try:
+        value = defaults.evaluate(classifier.modules, symbol.module, expression)
+    except defaults.UnreadableDefault:
+        text = f"value of {symbol.name}: {ast.unparse(expression)}"
+        classifier.modules.problems.add(symbol.module, expression, text)
+        return ast.unparse(expression)
+    return value[0] if isinstance(value, list) and value else value
 
 
 def _read_alias(classifier: Classifier, symbol: Symbol) -> Facts:
     node, module, modules = symbol.node, symbol.module, classifier.modules
     assert isinstance(node, ast.expr)
+    if isinstance(node, ast.Call) and last_name(node) in TYPE_CALLS and len(node.args) > 1:
+        node = node.args[1]
+    node = unquote(node)
     fact: Facts = {"module": module, "fields": {}}
     values = literal_values(modules, module, node)
     if values is not None:

@@ -1,0 +1,128 @@
+"""Behaviour of models beyond their fields: constraints, names, serializers, computed and excluded fields, settings."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .classify import Classifier, last_name
+from .evaluation import Evaluator
+from .fields import read_field_details, read_fields, read_settings
+from .fingerprints import take_fingerprint
+from .modules import Function, Symbol, iter_statements
+from .type_text import render
+from .types import list_types
+
+Facts = dict[str, dict[str, Any]]
+
+SERIALIZERS = frozenset({"field_serializer", "model_serializer", "PlainSerializer", "WrapSerializer"})
+VALIDATORS = frozenset({"field_validator", "model_validator", "validator", "root_validator"})
+SETTINGS = frozenset(
+    {
+        *("use_enum_values", "ser_json_bytes", "ser_json_timedelta", "ser_json_inf_nan", "ser_json_temporal"),
+        *("val_json_bytes", "val_temporal_unit", "str_to_lower", "str_to_upper", "str_strip_whitespace"),
+        *("str_min_length", "str_max_length", "coerce_numbers_to_str", "serialize_by_alias", "strict"),
+        *("allow_inf_nan", "json_encoders", "populate_by_name", "validate_by_name", "validate_by_alias"),
+    }
+)
+"""Settings of a model that change what it reads or writes."""
+
+
+def read_model_behaviour(classifier: Classifier, evaluator: Evaluator) -> Facts:
+    """Read the behaviour of all types of a release."""
+    behaviour: Facts = {}
+    for symbol in list_types(classifier):
+        kind = classifier.classify(symbol)
+        if kind == "dataclass" and classifier.is_wire_place(symbol) and not symbol.name.startswith("_"):
+            for name, field in read_fields(classifier, symbol).items():
+                if not name.startswith("_"):
+                    text = f"{field['type']} = {field['default']!r}" if "default" in field else field["type"]
+                    behaviour.setdefault("dataclass field", {})[f"{symbol.name}.{name}"] = text
+        elif kind in ("pydantic", "typed_dict"):
+            _read_model(classifier, symbol, behaviour)
+        elif kind == "value":
+            assert isinstance(symbol.node, ast.expr)
+            constraints = read_field_details(classifier, symbol.module, symbol.node, None).constraints
+            if constraints:
+                behaviour.setdefault("constraint", {})[symbol.name] = constraints
+    return behaviour
+
+
+def _read_model(classifier: Classifier, symbol: Symbol, behaviour: Facts) -> None:
+    def add(kind: str, where: str, value: Any) -> None:
+        behaviour.setdefault(kind, {})[where] = value
+
+    def add_code(kind: str, where: str, code: str) -> None:
+        codes = behaviour.setdefault(kind, {}).setdefault(where, [])
+        codes += [code] if code not in codes else []
+        codes.sort()
+
+    for name, field in read_fields(classifier, symbol).items():
+        where = f"{symbol.name}.{name}"
+        for kind, key in (("constraint", "constraints"), ("accepted names", "accepts_names"), ("encoding", "wire")):
+            if key in field:
+                add(kind, where, field[key])
+        if field.get("excluded"):
+            add("excluded field", where, True)
+    for key, value in read_settings(classifier, symbol).items():
+        if key in SETTINGS:
+            add("setting", f"{symbol.name}.{key}", value)
+    for owner in reversed([symbol, *_all_bases(classifier, symbol)]):
+        _read_methods(classifier, symbol, owner, add, add_code)
+
+
+def _read_methods(classifier: Classifier, symbol: Symbol, owner: Symbol, add: Any, add_code: Any) -> None:
+    assert isinstance(owner.node, ast.ClassDef)
+    for statement in iter_statements(owner.node.body):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            for call in ast.walk(statement.annotation):
+                if isinstance(call, ast.Call) and last_name(call) in SERIALIZERS:
+                    add_code(
+                        "serializer", f"{symbol.name}.{statement.target.id}", _fingerprint_call(classifier, owner, call)
+                    )
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for decorator in statement.decorator_list:
+            name = last_name(decorator)
+            places = _decorated_fields(decorator)
+            if name == "computed_field":
+                text = render(classifier, owner.module, statement.returns) if statement.returns else "any"
+                add("computed field", f"{symbol.name}.{_computed_name(decorator, statement)}", text)
+            elif name in SERIALIZERS or name in VALIDATORS:
+                kind = "serializer" if name in SERIALIZERS else "validator"
+                code = take_fingerprint(classifier.modules, owner.module, statement)
+                options = sorted(ast.unparse(k) for k in getattr(decorator, "keywords", []) if k.arg != "check_fields")
+                for place in places or [""]:
+                    where = f"{symbol.name}.{place}" if place else symbol.name
+                    add_code(kind, where, " ".join([code, *options]))
+
+
+def _decorated_fields(decorator: ast.expr) -> list[str]:
+    arguments = decorator.args if isinstance(decorator, ast.Call) else []
+    return [str(argument.value) for argument in arguments if isinstance(argument, ast.Constant)]
+
+
+def _computed_name(decorator: ast.expr, method: Function) -> str:
+    for keyword in getattr(decorator, "keywords", []):
+        if keyword.arg == "alias" and isinstance(keyword.value, ast.Constant):
+            return str(keyword.value.value)
+    return method.name
+
+
+def _fingerprint_call(classifier: Classifier, owner: Symbol, call: ast.Call) -> str:
+    parts = []
+    for argument in call.args[:1]:
+        target = classifier.modules.resolve(owner.module, argument)
+        node = getattr(target, "node", None)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            parts.append(take_fingerprint(classifier.modules, target.module, node))  # type: ignore[union-attr]
+        else:
+            parts.append(ast.unparse(argument))
+    return " ".join([*parts, *sorted(ast.unparse(keyword) for keyword in call.keywords)])
+
+
+def _all_bases(classifier: Classifier, symbol: Symbol) -> list[Symbol]:
+    found: list[Symbol] = []
+    for base in classifier.bases(symbol):
+        found += [b for b in (base, *_all_bases(classifier, base)) if b not in found]
+    return found
