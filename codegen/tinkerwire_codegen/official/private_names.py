@@ -1,4 +1,4 @@
-"""Private types of a release under new names, which are no change of the wire."""
+"""Types of a release that only changed their private names; the names are not on the wire."""
 
 from __future__ import annotations
 

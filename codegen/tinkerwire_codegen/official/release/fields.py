@@ -20,7 +20,7 @@ Facts = dict[str, Any]
 
 @dataclass
 class FieldDetails:
-    """What an annotation and the value beside it state beyond type and default."""
+    """Arguments and constraints that an annotation and the value beside it state."""
 
     arguments: dict[str, ast.expr] = field(default_factory=dict)
     constraints: dict[str, Any] = field(default_factory=dict)
