@@ -41,7 +41,7 @@ generate: $(READY)  ## generate generated/ from schema/
 	$(BIN)/python -m tinkerwire_codegen generate
 
 drift: $(READY)  ## compare real releases of the official SDK with the contract; needs the package index
-	$(BIN)/python -m pytest -n 2 tests/rigs/drift/released_suite.py
+	$(BIN)/python -m pytest -n 2 tests/rigs/drift/released_suite.py tests/rigs/drift/changes_suite.py
 	$(BIN)/python -m tinkerwire_codegen upstream latest
 
 exports: $(READY)  ## generate clients from exported documents by nine generators, and run them; needs npm, Java and Debian's Go

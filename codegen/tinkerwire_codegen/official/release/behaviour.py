@@ -34,7 +34,7 @@ def read_behaviour(classifier: Classifier, reader: CallReader, calls: list[Reque
     _read_headers(classifier, evaluator, behaviour)
     _read_calls(classifier, reader, calls, evaluator, behaviour)
     _read_client(classifier, evaluator, behaviour)
-    for facts in (read_model_behaviour(classifier, evaluator), read_proto_options(classifier.modules.trees)):
+    for facts in (read_model_behaviour(classifier), read_proto_options(classifier.modules.trees)):
         for kind, places in facts.items():
             behaviour.setdefault(kind, {}).update(places)
     return {kind: dict(sorted(places.items())) for kind, places in sorted(behaviour.items()) if places}

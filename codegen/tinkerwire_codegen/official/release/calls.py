@@ -130,7 +130,10 @@ class CallReader:
     ) -> tuple[list[str], Value, dict[str, Value]] | None:
         """Return methods, path and arguments of a call that may send a request; None for another call."""
         name = last_name(node).lstrip("_").upper()
-        if isinstance(node.func, ast.Name | ast.Attribute) and name not in METHODS | WITH_METHOD:
+        local = environment.find(node.func.id) if isinstance(node.func, ast.Name) else None
+        if isinstance(local, Parameter) and any(keyword.arg == "cast_to" for keyword in node.keywords):
+            self._add_helper(node)
+        if isinstance(node.func, ast.Name | ast.Attribute) and (local or name not in METHODS | WITH_METHOD):
             name = self._alias(node.func, environment)
         if name in ("FINALREQUESTOPTIONS", "CONSTRUCT"):
             return self._options(node, environment)
@@ -154,6 +157,9 @@ class CallReader:
         """Return the method that another name of it stands for, such as an attribute set to client.post."""
         for _ in range(4):
             value = self._evaluator.evaluate(function, environment)
+            if isinstance(value, Closure) and not isinstance(value.node, ast.Lambda):
+                method = value.node.name.lstrip("_").upper()
+                return method if method in METHODS else ""
             if not isinstance(value, Source) or value.expression is function:
                 break
             function, environment = value.expression, value.environment

@@ -51,7 +51,8 @@ class Classifier:
     def _classify(self, symbol: Symbol) -> str:
         node = symbol.node
         if not isinstance(node, ast.ClassDef):
-            is_type = not _is_plain_value(node) if self.is_wire_place(symbol) else self._is_union_of_models(symbol)
+            is_named = self.is_wire_place(symbol) and not symbol.name.startswith("_")
+            is_type = not _is_plain_value(node) if is_named else self._is_union_of_models(symbol)
             return "value" if is_type else "other"
         if any(last_name(decorator) == "dataclass" for decorator in node.decorator_list):
             return "dataclass"
@@ -102,4 +103,6 @@ def _is_plain_value(node: ast.expr) -> bool:
     shapes = (
         ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Call | ast.JoinedStr | ast.Compare | ast.UnaryOp
     )
+    if isinstance(node, ast.BinOp):
+        return not isinstance(node.op, ast.BitOr)
     return isinstance(node, shapes) and last_name(node) not in TYPE_CALLS

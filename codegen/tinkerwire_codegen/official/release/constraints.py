@@ -34,7 +34,7 @@ MAXIMUM_DEPTH = 20
 def read_constraints(
     classifier: Classifier, module: str, annotation: ast.expr, value: ast.expr | None = None
 ) -> dict[str, Any]:
-    """Read the constraints of an annotation and the value beside it; aliases that are no wire types are followed."""
+    """Read the constraints of an annotation and the value beside it; other aliases than wire types are followed."""
     constraints: dict[str, Any] = {}
     for place, node in _iter_parts(classifier, module, annotation, value, 0):
         if isinstance(node, ast.Call):

@@ -18,7 +18,7 @@ class UnreadableDefault(ValueError):
 
 
 def evaluate(modules: ReleaseModules, module: str, expression: ast.expr) -> Any:
-    """Evaluate an expression to JSON: a constant, a display, or a model created without arguments.
+    """Evaluate an expression to JSON: a constant, a display, or a model.
 
     Raises:
         UnreadableDefault: the expression is anything else.
@@ -33,7 +33,8 @@ def evaluate(modules: ReleaseModules, module: str, expression: ast.expr) -> Any:
     target = modules.resolve(module, expression.func if isinstance(expression, ast.Call) else expression)
     if isinstance(target, Symbol):
         if isinstance(expression, ast.Call) and isinstance(target.node, ast.ClassDef):
-            return evaluate_model(modules, target)
+            given = {k.arg: evaluate(modules, module, k.value) for k in expression.keywords if k.arg}
+            return evaluate_model(modules, target) | given
         if isinstance(target.node, ast.expr):
             return evaluate(modules, target.module, target.node)
     if isinstance(expression, ast.Attribute):

@@ -10,7 +10,7 @@ from typing import Any
 from .classify import last_name
 from .mappings import as_mapping, pairs_to_mapping, store
 from .members import MemberReader
-from .modules import FunctionSymbol, ReleaseModules, Symbol
+from .modules import FunctionSymbol, ReleaseModules, Symbol, is_value_function
 from .templates import fill_format, fill_percent, join_parts, name_variable, strip_text
 from .values import (
     Closure,
@@ -192,11 +192,17 @@ class Evaluator:
             return self.evaluate(expression, environment)
         return pairs_to_mapping(self.evaluate(expression, environment)) or Source(expression, environment)
 
-    def _evaluate_list(self, expression: ast.List, environment: Environment) -> Value:
-        return Items(tuple(self.evaluate(element, environment) for element in expression.elts))
+    def _evaluate_list(self, expression: ast.List | ast.Tuple, environment: Environment) -> Value:
+        values: list[Value] = []
+        for element in expression.elts:
+            if isinstance(element, ast.Starred):
+                inner = self.evaluate(element.value, environment)
+                values += inner.values if isinstance(inner, Items) else [inner]
+            else:
+                values.append(self.evaluate(element, environment))
+        return Items(tuple(values))
 
-    def _evaluate_tuple(self, expression: ast.Tuple, environment: Environment) -> Value:
-        return Items(tuple(self.evaluate(element, environment) for element in expression.elts))
+    _evaluate_tuple = _evaluate_list
 
     def _evaluate_name(self, expression: ast.Name, environment: Environment) -> Value:
         found = environment.find(expression.id)
@@ -372,7 +378,7 @@ class Evaluator:
     def call(self, closure: Closure, environment: Environment, otherwise: Value | None = None) -> Value:
         """Return the value of a call; ``otherwise`` if it cannot be evaluated."""
         fallback = otherwise or Parameter(getattr(closure.node, "name", "value"))
-        if self.run is None or environment.depth > MAXIMUM_DEPTH or not _is_value_function(closure.node):
+        if self.run is None or environment.depth > MAXIMUM_DEPTH or not is_value_function(closure.node):
             return fallback
         value = self.run(closure, environment)
         known = all(_is_known(option) for option in options_of(value))
@@ -384,11 +390,6 @@ def _is_known(value: Value) -> bool:
         isinstance(value, Source) and isinstance(value.expression, ast.Call) and last_name(value.expression) in KEPT
     )
     return is_body or not isinstance(value, Source | Parameter)
-
-
-def _is_value_function(node: ast.AST) -> bool:
-    """Report whether a function is short enough to be one that makes a value."""
-    return isinstance(node, ast.Lambda) or sum(isinstance(part, ast.stmt) for part in ast.walk(node)) <= 40
 
 
 def _is_local(expression: ast.expr, environment: Environment) -> bool:

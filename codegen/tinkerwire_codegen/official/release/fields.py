@@ -49,6 +49,7 @@ def _read_fields(
             fields.update(_read_fields(classifier, base, inner, seen | {symbol}))
         elif last_name(strip_subscript(expression)) == "RootModel" and isinstance(expression, ast.Subscript):
             fields["root"] = {"type": type_text.render(classifier, symbol.module, expression.slice), "required": True}
+    bindings = {**dict.fromkeys(class_variables(classifier, symbol), "any"), **bindings}
     optional = any(k.arg == "total" and _evaluate_constant(k.value) is False for k in symbol.node.keywords)
     encoded = _base64_fields(symbol.node)
     kind = classifier.classify(symbol)

@@ -6,12 +6,11 @@ import ast
 from typing import Any
 
 from .classify import Classifier, last_name
-from .evaluation import Evaluator
 from .fields import read_field_details, read_fields, read_settings
 from .fingerprints import take_fingerprint
 from .modules import Function, Symbol, iter_statements
 from .type_text import render
-from .types import list_types
+from .types import list_types, reported
 
 Facts = dict[str, dict[str, Any]]
 
@@ -28,24 +27,29 @@ SETTINGS = frozenset(
 """Settings of a model that change what it reads or writes."""
 
 
-def read_model_behaviour(classifier: Classifier, evaluator: Evaluator) -> Facts:
+def read_model_behaviour(classifier: Classifier) -> Facts:
     """Read the behaviour of all types of a release."""
     behaviour: Facts = {}
     for symbol in list_types(classifier):
-        kind = classifier.classify(symbol)
-        if kind == "dataclass" and classifier.is_wire_place(symbol) and not symbol.name.startswith("_"):
-            for name, field in read_fields(classifier, symbol).items():
-                if not name.startswith("_"):
-                    text = f"{field['type']} = {field['default']!r}" if "default" in field else field["type"]
-                    behaviour.setdefault("dataclass field", {})[f"{symbol.name}.{name}"] = text
-        elif kind in ("pydantic", "typed_dict"):
-            _read_model(classifier, symbol, behaviour)
-        elif kind == "value":
-            assert isinstance(symbol.node, ast.expr)
-            constraints = read_field_details(classifier, symbol.module, symbol.node, None).constraints
-            if constraints:
-                behaviour.setdefault("constraint", {})[symbol.name] = constraints
+        with reported(classifier, symbol):
+            _read_type(classifier, symbol, behaviour)
     return behaviour
+
+
+def _read_type(classifier: Classifier, symbol: Symbol, behaviour: Facts) -> None:
+    kind = classifier.classify(symbol)
+    if kind == "dataclass" and classifier.is_wire_place(symbol) and not symbol.name.startswith("_"):
+        for name, field in read_fields(classifier, symbol).items():
+            if not name.startswith("_"):
+                text = f"{field['type']} = {field['default']!r}" if "default" in field else field["type"]
+                behaviour.setdefault("dataclass field", {})[f"{symbol.name}.{name}"] = text
+    elif kind in ("pydantic", "typed_dict"):
+        _read_model(classifier, symbol, behaviour)
+    elif kind == "value":
+        assert isinstance(symbol.node, ast.expr)
+        constraints = read_field_details(classifier, symbol.module, symbol.node, None).constraints
+        if constraints:
+            behaviour.setdefault("constraint", {})[symbol.name] = constraints
 
 
 def _read_model(classifier: Classifier, symbol: Symbol, behaviour: Facts) -> None:
@@ -123,6 +127,8 @@ def _fingerprint_call(classifier: Classifier, owner: Symbol, call: ast.Call) -> 
 
 def _all_bases(classifier: Classifier, symbol: Symbol) -> list[Symbol]:
     found: list[Symbol] = []
-    for base in classifier.bases(symbol):
-        found += [b for b in (base, *_all_bases(classifier, base)) if b not in found]
-    return found
+    waiting = [symbol]
+    while waiting:
+        waiting = [base for owner in waiting for base in classifier.bases(owner) if base not in found]
+        found += waiting
+    return [base for base in found if base != symbol]

@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from .parsing import UnparsableSource, parse_source
 from .problems import Problems
@@ -222,3 +223,9 @@ def _nested_class(owner: Symbol, name: str) -> Symbol | None:
         if isinstance(statement, ast.ClassDef) and statement.name == name:
             return Symbol(owner.module, f"{owner.name}.{name}", statement)
     return None
+
+
+@lru_cache(maxsize=4096)
+def is_value_function(node: ast.AST) -> bool:
+    """Report whether a function is short enough to be one that makes a value."""
+    return isinstance(node, ast.Lambda) or sum(isinstance(part, ast.stmt) for part in ast.walk(node)) <= 40

@@ -41,6 +41,8 @@ def _parse(text: str, path: str) -> ast.Module:
     try:
         tree = ast.parse(text, path)
     except SyntaxError as error:
+        if _is_deep(text):
+            raise
         try:
             return ast.parse(_rewrite(text), path)
         except (libcst.ParserSyntaxError, libcst.CSTValidationError, SyntaxError):
@@ -49,6 +51,18 @@ def _parse(text: str, path: str) -> ast.Module:
     return ast.parse(_rewrite(text), path) if is_newer else tree
 
 
+def _is_deep(text: str) -> bool:
+    """Report whether brackets or blocks are nested deeper than libcst can parse without exhausting the stack."""
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        deepest = max(deepest, depth)
+    return deepest > MAXIMUM_DEPTH or any(
+        len(line) - len(line.lstrip()) > 4 * MAXIMUM_DEPTH for line in text.split("\n")
+    )
+
+
+MAXIMUM_DEPTH = 100
 _NEWER = frozenset({"TypeAlias", "TemplateStr"})
 """Nodes of newer Pythons, which are rewritten so that each Python reads the same tree."""
 

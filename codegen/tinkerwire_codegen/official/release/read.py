@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from .archive import Release
+from .archive import PACKAGE, Release
 from .behaviour import read_behaviour
 from .calls import CallReader
 from .classify import Classifier
@@ -30,16 +31,27 @@ def read_facts(release: Release) -> dict[str, Any]:
     classifier = Classifier(modules)
     evaluator = Evaluator(modules)
     reader = CallReader(modules, evaluator)
-    calls = reader.read()
-    types, in_memory = read_types(classifier)
+    calls = _read_part(problems, "requests", reader.read, [])
+    types, in_memory = _read_part(problems, "types", lambda: read_types(classifier), ({}, {}))
+    endpoints = _read_part(problems, "endpoints", lambda: read_endpoints(classifier, calls, evaluator), {})
+    behaviour = _read_part(problems, "behaviour", lambda: read_behaviour(classifier, reader, calls, evaluator), {})
     return {
         "version": release.version,
         "types": types,
         "inmemory_types": in_memory,
-        "endpoints": read_endpoints(classifier, calls, evaluator),
-        "futures": read_futures(classifier),
+        "endpoints": endpoints,
+        "futures": _read_part(problems, "futures", lambda: read_futures(classifier), []),
         "proto_response_types": read_protobuf_results(classifier),
         "proto": read_proto(modules.trees, problems),
-        "behaviour": read_behaviour(classifier, reader, calls, evaluator),
+        "behaviour": behaviour,
         "not_understood": problems.to_facts(),
     }
+
+
+def _read_part(problems: Problems, part: str, read: Callable[[], Any], otherwise: Any) -> Any:
+    """Read a part of the facts; source that this reader does not foresee is a problem, not an end."""
+    try:
+        return read()
+    except Exception as error:
+        problems.add_file(f"{PACKAGE}/__init__.py", f"{part}: {type(error).__name__}: {error}")
+        return otherwise

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from . import defaults, type_text
@@ -31,19 +33,41 @@ def read_types(classifier: Classifier) -> tuple[Facts, Facts]:
     wire: Facts = {}
     in_memory: Facts = {}
     for symbol in list_types(classifier):
-        kind = classifier.classify(symbol)
-        if kind == "dataclass" and classifier.is_wire_place(symbol):
-            fields = read_fields(classifier, symbol)
-            in_memory.setdefault(symbol.name, {"kind": kind, "module": symbol.module, "fields": fields})
-        elif kind in ("pydantic", "typed_dict"):
-            _add(wire, symbol.name, _read_model(classifier, symbol, kind))
-        elif kind == "enum" and classifier.is_wire_place(symbol):
-            _add(wire, symbol.name, _read_enum(classifier, symbol))
-        elif kind == "value":
-            _add(wire, symbol.name, _read_alias(classifier, symbol))
-        elif kind == "other":
-            _report_unknown(classifier, symbol)
+        with reported(classifier, symbol):
+            _read_type(classifier, symbol, wire, in_memory)
     return wire, in_memory
+
+
+@contextmanager
+def reported(classifier: Classifier, symbol: Symbol) -> Iterator[None]:
+    """Report a definition that cannot be read, and go on with the next."""
+    try:
+        yield
+    except (
+        RecursionError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        AssertionError,
+        ArithmeticError,
+    ) as error:
+        classifier.modules.problems.add(symbol.module, symbol.node, f"{symbol.name}: {type(error).__name__}: {error}")
+
+
+def _read_type(classifier: Classifier, symbol: Symbol, wire: Facts, in_memory: Facts) -> None:
+    kind = classifier.classify(symbol)
+    if kind == "dataclass" and classifier.is_wire_place(symbol):
+        fields = read_fields(classifier, symbol)
+        in_memory.setdefault(symbol.name, {"kind": kind, "module": symbol.module, "fields": fields})
+    elif kind in ("pydantic", "typed_dict"):
+        _add(wire, symbol.name, _read_model(classifier, symbol, kind))
+    elif kind == "enum" and classifier.is_wire_place(symbol):
+        _add(wire, symbol.name, _read_enum(classifier, symbol))
+    elif kind == "value":
+        _add(wire, symbol.name, _read_alias(classifier, symbol))
+    elif kind == "other":
+        _report_unknown(classifier, symbol)
 
 
 def list_types(classifier: Classifier) -> list[Symbol]:

@@ -1,0 +1,53 @@
+"""Parts of a release that cannot be read without running it, and the places where they must be reported."""
+
+from __future__ import annotations
+
+from .changes import LORA, T, lora
+from .edited_release import Edit, replace
+from .request_changes import CAST, FUTURE, MODELS, method, query, returned
+
+UNREADABLE: dict[str, tuple[Edit, str]] = {
+    "file that is not Python": (replace(LORA, "class LoraConfig", "class class LoraConfig"), f"{LORA}:8"),
+    "path from the environment": (
+        method(returned(f'_get(os.environ["FRESH"], {CAST}'), top="import os\n"),
+        MODELS,
+    ),
+    "query from a function outside": (
+        query("params = external.make(limit, offset)", top="import external\n"),
+        "tinker/lib/public_interfaces/rest_client.py",
+    ),
+    "header with a computed name": (
+        replace(FUTURE, '"X-Tinker-Request-Type":', "os.environ['NAME']:"),
+        FUTURE,
+    ),
+    "alias generator of its own": (
+        lora(
+            "    model_config = ConfigDict(alias_generator=lambda name: name[::-1])\n    rank: int\n",
+            "from pydantic import ConfigDict\n",
+        ),
+        LORA,
+    ),
+    "limit from the environment": (
+        lora("    rank: int = Field(ge=int(os.environ['N']))\n", "import os\nfrom pydantic import Field\n"),
+        LORA,
+    ),
+    "model made by a function": (
+        lora("    rank: int\n", "from pydantic import create_model\nMade = create_model('Made')\n"),
+        LORA,
+    ),
+    "class with a base from outside": (
+        Edit(added={f"{T}other.py": "import external\n\n\nclass Other(external.Model):\n    a: int\n"}),
+        f"{T}other.py:4",
+    ),
+    "type that is not defined": (lora("    rank: Missing\n"), LORA),
+    "type made by a call": (lora("    rank: make_type(3)\n", "from external import make_type\n"), LORA),
+    "value of a Literal by a call": (
+        replace(f"{T}severity.py", '"CRITICAL"]', '"CRITICAL", make()]'),
+        f"{T}severity.py",
+    ),
+    "class that is its own base": (replace(LORA, "LoraConfig(StrictBase)", "LoraConfig(LoraConfig, StrictBase)"), LORA),
+    "messages without a descriptor": (
+        Edit(added={"tinker/proto/more_pb2.py": "DESCRIPTOR = load()\n"}),
+        "tinker/proto/more_pb2.py:1",
+    ),
+}
