@@ -95,5 +95,5 @@ def write_upstream(arguments: argparse.Namespace, release: Release, facts: dict[
     print(write_release(arguments.schema, out, changelog, release, facts, version))  # noqa: T201
     problems = facts["not_understood"]
     for problem in problems:
-        print(f"not understood: {problem}")  # noqa: T201
+        print(f"not understood: {problem['file']}:{problem['line']}: {problem['text']}")  # noqa: T201
     return 3 if problems else 1 if find_drift(arguments.schema, facts, version) else 0

@@ -12,6 +12,8 @@ from ...contract.bundle import load
 from ...contract.lint import check_contract
 from ...generate.package import generate
 from ..comparison import Difference
+from ..drift.behaviour import FILE as BEHAVIOUR_FILE
+from ..drift.behaviour import compare_behaviour, has_record, read_record, record_behaviour
 from ..release.archive import Release
 from .absorption import Absorption, absorb_facts
 from .decisions import list_decisions
@@ -42,11 +44,17 @@ def write_release(schema: Path, out: Path, changelog: Path | None, release: Rele
             original = schema / file.name
             if file.is_file() and (not original.exists() or file.read_bytes() != original.read_bytes()):
                 shutil.copyfile(file, original)
+    changed = []
+    if has_record(schema):
+        changed = compare_behaviour(read_record(schema, version), facts["behaviour"])
+        record_behaviour(schema, version, facts["behaviour"])
     generate(schema, out)
     if changelog and changelog.exists() and absorption.recorded:
         text = changelog.read_text(encoding="utf-8")
         changelog.write_text(add_entry(text, _render_entry(absorption)), encoding="utf-8", newline="\n")
-    return _render_report(absorption, schema)
+    report = _render_report(absorption, schema)
+    # The record is complete; a person reads it, because models and handlers do not follow from it.
+    return "\n".join([report, *(f"- recorded in {BEHAVIOUR_FILE}: {difference}" for difference in changed)])
 
 
 def add_entry(text: str, entry: str) -> str:
