@@ -23,6 +23,8 @@ SAME = "written differently; the same values are accepted"
 COMPONENTS = yaml.safe_load("""
 Old: {type: object, required: [a], properties: {a: {type: string, maxLength: 9}}}
 New: {type: object, required: [a], properties: {a: {type: string, maxLength: 9}}}
+List[Old]: {type: array, items: {$ref: '#/components/schemas/Old'}}
+Dynamic: {$dynamicAnchor: node, type: object, properties: {next: {$dynamicRef: '#node'}}}
 Anchored: {$anchor: anchored, type: string}
 Outer: {type: object, $defs: {inner: {type: integer}}}
 Tree: {type: object, properties: {children: {type: array, items: {$ref: '#/components/schemas/Tree'}}}}

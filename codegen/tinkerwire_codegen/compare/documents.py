@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import unquote
 
 from .dialect import NESTED_LISTS, NESTED_MAPS, NESTED_SCHEMAS, to_modern_schema
 
@@ -12,6 +14,9 @@ COMPONENTS = "#/components/schemas/"
 OPAQUE = frozenset({"example", "examples", "default", "enum", "const", "mapping"})
 NAMED = frozenset({"headers", "callbacks", "encoding", "webhooks", "securitySchemes"})
 """Keys whose entries have names of their own; elsewhere, x- begins an extension."""
+
+FILLED = frozenset({"content", "headers"})
+"""Keys whose entries may be empty; elsewhere, an entry without a value is omitted."""
 
 MAX_NESTING = 60
 
@@ -42,14 +47,18 @@ def align_unions(first: Json, second: Json) -> None:
 
 def unescape_pointer(text: str) -> str:
     """Decode one step of a JSON pointer in a reference."""
-    for code, character in (("~1", "/"), ("~0", "~"), ("%7B", "{"), ("%7D", "}"), ("%7b", "{"), ("%7d", "}")):
-        text = text.replace(code, character)
-    return text
+    return unquote(text).replace("~1", "/").replace("~0", "~")
+
+
+def _to_reference_name(name: str) -> str:
+    """Return a name without the characters that a reference may not have."""
+    return re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
 
 
 class _Preparation:
     def __init__(self, document: Json) -> None:
         self._document = document
+        self._components: Json = document.get("components") or {}
         self._is_3_0 = str(document.get("openapi", "")).startswith("3.0")
         self._anchors: dict[str, Any] = {}
         _collect_anchors(document, "", self._anchors)
@@ -58,17 +67,17 @@ class _Preparation:
 
     def run(self) -> Json:
         document = self._document
-        for name in document.get("components", {}).get("schemas", {}):
-            self._names[COMPONENTS + name] = name
-        for name, schema in document.get("components", {}).get("schemas", {}).items():
-            self._schemas[name] = self._schema(schema)
+        for name in self._components.get("schemas") or {}:
+            self._names[COMPONENTS + name] = _to_reference_name(name)
+        for name, schema in (self._components.get("schemas") or {}).items():
+            self._schemas[_to_reference_name(name)] = self._schema(schema)
         prepared: Json = {
             key: self._inline(document.get(key) or {}, 0, key)
             for key in ("paths", "webhooks")
             if key in document or key == "paths"
         }
         kept = {key: item for key, item in document.items() if key not in ("paths", "webhooks", "components")}
-        components = {key: item for key, item in document.get("components", {}).items() if key == "securitySchemes"}
+        components = {key: item for key, item in self._components.items() if key == "securitySchemes"}
         inlined: Json = self._inline(components, 0)
         return {**kept, **prepared, "components": {**inlined, "schemas": self._schemas}}
 
@@ -86,7 +95,8 @@ class _Preparation:
             return {**target, **siblings} if isinstance(target, dict) else target
         return {
             key: item if key.startswith("x-") and inside not in NAMED else self._inline_entry(key, item, depth)
-            for key, item in node.items()
+            for key, item in ((key, {} if item is None and inside in FILLED else item) for key, item in node.items())
+            if item is not None
         }
 
     def _inline_entry(self, key: str, item: Any, depth: int) -> Any:
@@ -111,8 +121,9 @@ class _Preparation:
                 schema[key] = [self._schema(member) for member in item]
             elif key in NESTED_MAPS and isinstance(item, dict):
                 schema[key] = {name: self._schema(member) for name, member in item.items()}
-        if isinstance(node.get("$ref"), str):
-            schema["$ref"] = self._refer(node["$ref"])
+        target = node.get("$ref", schema.pop("$dynamicRef", None))
+        if isinstance(target, str):
+            schema["$ref"] = self._refer(target)
         if isinstance(node.get("discriminator"), dict) and isinstance(node["discriminator"].get("mapping"), dict):
             mapping = {tag: self._refer_tag(target) for tag, target in node["discriminator"]["mapping"].items()}
             schema["discriminator"] = {**node["discriminator"], "mapping": mapping}
@@ -122,7 +133,7 @@ class _Preparation:
         """Return the reference to the component that a reference means; create a missing component."""
         if target not in self._names:
             node = self._find(target)
-            name = target.removeprefix("#/").replace("/", ".") or "document"
+            name = _to_reference_name(target.removeprefix("#/").replace("/", ".")) or "document"
             self._names[target] = name
             self._schemas[name] = self._schema(node)
         return COMPONENTS + self._names[target]

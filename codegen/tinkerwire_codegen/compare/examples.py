@@ -41,6 +41,7 @@ FORMATS = {
 ENCODED = {"base64": ("YQ==", "", "+/+/"), "base64url": ("YQ", "", "-_-_")}
 MAX_VALUES = 160
 MAX_SIZE = 3000
+MAX_STEPS = 2**53
 MAX_NODES = 400
 SMALL_OBJECT = 12
 
@@ -255,7 +256,8 @@ def _numbers(kind: str, schema: Json, hints: Hints) -> list[Any]:
     if kind == "number":
         candidates += [0.5, 0.1, *(point + step for point in points for step in (-0.5, 0.5, -0.1, 0.1))]
     for step in steps:
-        near = [math.ceil(point / step) for point in bounds] or [0]
+        points = [point for point in points if abs(point / step) < MAX_STEPS]
+        near = [math.ceil(point / step) for point in bounds if abs(point / step) < MAX_STEPS] or [0]
         candidates += [step * factor for start in near for factor in range(start - 2, start + 4)]
         candidates += [step * math.floor(point / step) for point in points if step]
     if math.isfinite(low) and math.isfinite(high):

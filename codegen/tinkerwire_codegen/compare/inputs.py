@@ -94,4 +94,7 @@ def _read_document(path: Path) -> Json:
         raise ValueError(f"contract {path}: must be JSON or YAML: {error}") from error
     if not isinstance(document, dict) or not {"paths", "webhooks"} & document.keys():
         raise ValueError(f"contract {path}: has no paths; give an OpenAPI document or the folder of a contract")
+    if "swagger" in document or not str(document.get("openapi", "3.1")).startswith("3."):
+        version = document.get("swagger", document.get("openapi"))
+        raise ValueError(f"contract {path}: must be OpenAPI 3.0 or 3.1, got {version}; convert the document first")
     return document

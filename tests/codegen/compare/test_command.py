@@ -123,6 +123,13 @@ def test_reader_that_stops_early_causes_no_error() -> None:
         assert process.wait(60) == 1
 
 
+def test_other_versions_of_openapi_are_rejected(tmp_path: Path) -> None:
+    """The error names the version of a document that is neither OpenAPI 3.0 nor 3.1."""
+    (tmp_path / "old.json").write_text('{"swagger": "2.0", "paths": {}}')
+    with pytest.raises(ValueError, match=r"must be OpenAPI 3.0 or 3.1, got 2.0"):
+        open_contract(str(tmp_path / "old.json"), tmp_path)
+
+
 def test_yaml_has_the_values_of_json(tmp_path: Path) -> None:
     """Dates, times and words such as `no` are texts in YAML 1.2, and keys are texts in JSON."""
     text = (

@@ -66,3 +66,20 @@ def test_renamed_components_change_nothing() -> None:
     schemas = renamed["components"]["schemas"]
     renamed["components"]["schemas"] = {f"{name}V2": schema for name, schema in schemas.items()}
     assert compare_contracts(BASE, renamed) == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"openapi": "3.1.0", "paths": None, "components": None},
+        {"openapi": "3.1.0", "paths": {"/a": None}, "components": {"schemas": None}},
+        {"openapi": "3.1.0", "paths": {"/a": {"get": {"parameters": None, "requestBody": None, "responses": None}}}},
+        {"openapi": "3.1.0", "paths": {"/a": {"get": {"responses": {"200": {"headers": {"A": None}}}}}}},
+        {"openapi": "3.1.0", "paths": {"/a": {"get": {"requestBody": {"content": {"text/plain": None}}}}}},
+        {"openapi": "3.1.0", "paths": {"/a": {"get": {"requestBody": {"content": {"text/plain": {"schema": None}}}}}}},
+    ],
+)
+def test_documents_with_empty_entries_compare(document: Json) -> None:
+    """Entries without a value, as YAML has them, count as omitted."""
+    assert compare_contracts(document, document) == []
+    assert any(change.where == "GET /pets" for change in compare_contracts(document, BASE))

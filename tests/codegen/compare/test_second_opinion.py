@@ -20,7 +20,7 @@ OBEYS = "jsoncompat rejects what it cannot prove"
 REASONS = {
     **dict.fromkeys(("pattern", "format", "contentEncoding", "contentMediaType", "contentSchema"), IGNORES),
     **dict.fromkeys(("nullable means", "unknown keyword", "default", "read-only", "write-only"), ANNOTATES),
-    **dict.fromkeys(("multipleOf of fractions", "definition by anchor"), CANNOT),
+    **dict.fromkeys(("multipleOf of fractions", "definition by anchor", "dynamic reference"), CANNOT),
     **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties", "dependentSchemas"), IGNORES),
     **dict.fromkeys(("not ", "if and then", "then ", "else ", "allOf", "oneOf of tagged"), OBEYS),
     **dict.fromkeys(("integer as a number", "propertyNames of known", "maxProperties of a closed"), OBEYS),
