@@ -133,10 +133,10 @@ class CallReader:
         local = environment.find(node.func.id) if isinstance(node.func, ast.Name) else None
         if isinstance(local, Parameter) and any(keyword.arg == "cast_to" for keyword in node.keywords):
             self._add_helper(node)
-        if isinstance(node.func, ast.Name | ast.Attribute) and (local or name not in METHODS | WITH_METHOD):
-            name = self._alias(node.func, environment)
         if name in ("FINALREQUESTOPTIONS", "CONSTRUCT"):
             return self._options(node, environment)
+        if isinstance(node.func, ast.Name | ast.Attribute) and (local or name not in METHODS | WITH_METHOD):
+            name = self._alias(node.func, environment)
         positional = list(node.args)
         keywords = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
         if name in METHODS:
