@@ -108,8 +108,6 @@ REQUEST_CHANGES: dict[str, tuple[Edit, set[Found]]] = {
         {
             ("removed", "endpoint", "endpoints"),
             ("added", "endpoint", "endpoints"),
-            ("removed", "timeout", "POST /api/v1/cancel_future"),
-            ("added", "timeout", "POST /elsewhere"),
         },
     ),
     "method changed": (

@@ -70,16 +70,19 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
     for difference in compare_messages(read_contract_messages(folder, version), theirs):
         drift.append(_describe(difference, "the .proto", render_proto_change(difference, theirs, version)))
     if has_record(folder):
-        added_types = {d.release for d in drift if d.change == "added" and d.kind == "type"}
+        reported = {name for d in drift if d.kind in ("endpoint", "path") for name in (d.contract, d.release)}
+        reported |= {d.release for d in drift if d.change == "added" and d.kind == "type"}
         for difference in compare_behaviour(read_record(folder, version), facts["behaviour"]):
-            if not _is_of(difference, added_types):
+            if not _is_of(difference, reported):
                 drift.append(_describe(difference, BEHAVIOUR_FILE, render_behaviour(difference, version)))
     return drift
 
 
-def _is_of(difference: Difference, types: set[str]) -> bool:
-    """Report whether a difference belongs to a type that is itself reported."""
-    return difference.kind not in OPERATION_KINDS and difference.where.partition(".")[0] in types
+def _is_of(difference: Difference, reported: set[str]) -> bool:
+    """Report whether a difference belongs to a type or an endpoint that is itself reported."""
+    if difference.kind in CALL_KINDS:
+        return " ".join(difference.where.split(" ")[:2]) in reported
+    return difference.kind not in OPERATION_KINDS and difference.where.partition(".")[0] in reported
 
 
 def render_yaml(nodes: dict[Place, Any]) -> str:
@@ -116,7 +119,8 @@ def _kind_of_change(difference: Difference) -> str:
     return "changed"
 
 
-OPERATION_KINDS = frozenset({"timeout", "dump", "header of a call", "request header", "response header"})
+CALL_KINDS = frozenset({"timeout", "dump", "header of a call"})
+OPERATION_KINDS = CALL_KINDS | {"request header", "response header"}
 _THINGS = frozenset({"field", "value", "member", "endpoint", "query", "result", "media type"}) | frozenset(
     {"protobuf field", "protobuf message", "protobuf enum", "protobuf value"}
 )
