@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift diff-public exports bench bench-embedded bench-make bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate drift diff-public evidence exports bench bench-embedded bench-make bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -43,6 +43,9 @@ generate: $(READY)  ## generate generated/ from schema/
 drift: $(READY)  ## compare real releases of the official SDK with the contract; needs the package index
 	$(BIN)/python -m pytest -n 2 tests/rigs/drift/released_suite.py tests/rigs/drift/changes_suite.py
 	$(BIN)/python -m tinkerwire_codegen upstream latest
+
+evidence: $(READY)  ## collect the evidence of the contract from all releases of the official SDK; needs the package index
+	$(BIN)/python -m tinkerwire_codegen evidence --write --captures tests/facts/captures.json --observed docs/compatibility.md
 
 exports: $(READY)  ## generate clients from exported documents by nine generators, and run them; needs npm, Java and Debian's Go
 	$(BIN)/python -m tests.rigs.exports.run $(EXPORTS)

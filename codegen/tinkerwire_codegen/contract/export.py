@@ -13,6 +13,7 @@ import yaml
 from tinkerwire_base.conversion.versioning import NO_VERSION, parse_version, project
 
 from .bundle import load
+from .evidence import MARK, add_evidence, load_evidence
 from .openapi30 import convert_to_openapi30
 from .protobuf import load_proto, project_proto, render_proto
 from .unions import write_exclusive_unions
@@ -38,7 +39,12 @@ def build_openapi(folder: Path, version: str) -> Json:
     document = project(load(folder), version)
     document["info"]["version"] = version
     _remove_unused_tags(document)
-    stated = _apply_stated(write_exclusive_unions(_add_headers(document)))
+    _add_headers(document)
+    _write_link_bodies(document)
+    evidence = load_evidence(folder)
+    if evidence:
+        add_evidence(document, evidence, version)
+    stated = _apply_stated(write_exclusive_unions(document))
     plain: Json = _remove_marks(_open_tuples(stated))
     return plain
 
@@ -121,6 +127,17 @@ def _remove_unused_tags(document: Json) -> None:
     document["tags"] = [tag for tag in document["tags"] if tag["name"] in used]
 
 
+def _write_link_bodies(document: Json) -> None:
+    """Write the bodies of links as JSON with expressions in braces; the parser of openapi-generator accepts only text."""
+    for item in document["paths"].values():
+        for operation in item.values():
+            for response in operation["responses"].values():
+                for link in response.get("links", {}).values():
+                    if isinstance(link.get("requestBody"), dict):
+                        fields = {name: f"{{{expression}}}" for name, expression in link["requestBody"].items()}
+                        link["requestBody"] = json.dumps(fields)
+
+
 def _apply_stated(node: Any) -> Any:
     """Add the constraints that the SDK states in words; those between fields need fields that the version has."""
     if isinstance(node, list):
@@ -157,7 +174,7 @@ def _remove_marks(node: Any) -> Any:
         if key in ("properties", "headers") and isinstance(value, dict)
         else _remove_marks(value)
         for key, value in node.items()
-        if not key.startswith("x-")
+        if key == MARK or not key.startswith("x-")
     }
 
 

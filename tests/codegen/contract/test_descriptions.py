@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,11 @@ def test_tags_without_operations_are_left_out(version: str) -> None:
     assert ("session" in tags) == (version != "0.1.0")
 
 
+read_json_schema = cache(partial(build_json_schema, SCHEMA))
+
+
 def is_valid(version: str, name: str, value: dict[str, Any]) -> bool:
-    document = build_json_schema(SCHEMA, version)
+    document = read_json_schema(version)
     return bool(Draft202012Validator({**document, "$ref": f"#/$defs/{name}"}).is_valid(value))
 
 
