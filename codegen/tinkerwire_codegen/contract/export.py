@@ -128,7 +128,7 @@ def _remove_unused_tags(document: Json) -> None:
 
 
 def _write_link_bodies(document: Json) -> None:
-    """Write the bodies of links as JSON with expressions in braces; the parser of openapi-generator accepts only text."""
+    """Write the bodies of links as JSON texts, because the parser of openapi-generator rejects objects there."""
     for item in document["paths"].values():
         for operation in item.values():
             for response in operation["responses"].values():

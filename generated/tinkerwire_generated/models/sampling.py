@@ -156,7 +156,7 @@ class SampleRequest(ForbidExtra):
     prompt_alt_tokens_k: int = field(default=0, validator=field_validator())
     """Number of alternatives to sample at each position of the prompt but the first; 0 for none. (wire 0.31.0 and later)"""
     prompt_logprobs_last_n: int | None = field(default=None, validator=field_validator())
-    """Number of tokens at the end of the prompt with logprobs, from 1 to the length of the prompt minus 1, and only if prompt_logprobs is true; null for all. (wire 0.33.1 and later)"""
+    """Number of tokens at the end of the prompt with logprobs, from 1 to the length of the prompt minus 1; only if prompt_logprobs is true, and null for all. (wire 0.33.1 and later)"""
     type: Literal["sample"] = field(default="sample", validator=field_validator())
     """Tag of the request."""
 
