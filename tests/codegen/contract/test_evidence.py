@@ -143,7 +143,7 @@ def test_sources_are_collected_from_releases_captures_and_servers() -> None:
 
 def test_contract_without_evidence_has_no_marks(tmp_path: Path) -> None:
     """A contract of one's own needs no evidence."""
-    for file in SCHEMA.iterdir():
+    for file in SCHEMA.glob("*.yaml"):
         if file.name != "evidence.yaml":
             (tmp_path / file.name).write_bytes(file.read_bytes())
     assert "x-evidence" not in str(build_openapi(tmp_path, "0.4.1"))
