@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift diff-public evidence exports bench bench-embedded bench-make bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate drift diff-public evidence exports absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -52,6 +52,9 @@ exports: $(READY)  ## generate clients from exported documents by nine generator
 
 diff-public: $(READY)  ## compare four large public documents with edited copies; the first run downloads 30 MB
 	$(BIN)/python -m pytest -s -n 0 --timeout 300 tests/rigs/public_documents/suite.py
+
+absorb-history: $(READY)  ## replay the history of the contract from the wheels of the official SDK; needs the package index
+	PYTHONPATH=tests $(BIN)/python -m tests.rigs.absorb.run
 
 bench: $(READY)  ## measure CPU, time and memory against the official SDK, in one run
 	PYTHONPATH=tests $(BIN)/python -m tests.rigs.bench.run

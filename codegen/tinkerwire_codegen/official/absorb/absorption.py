@@ -74,6 +74,7 @@ class _Recorder:
             if edit.nodes:
                 self._files.apply(edit)
                 done.append(difference)
+        self._files.complete_mappings()
         self._files.write()
         return done
 

@@ -31,6 +31,10 @@ class ContractFiles:
         """Return the content of each file by name."""
         return self.source.files
 
+    def schemas(self, file: str) -> Json:
+        """Return the schemas of a file."""
+        return _schemas(self.contents[file])
+
     def has_schema(self, name: str) -> bool:
         """Report whether any version has a schema of this name."""
         return any(name in _schemas(content) for content in self.contents.values())
@@ -86,6 +90,23 @@ class ContractFiles:
         if place[:2] != SCHEMAS or len(place) < 3:
             return None
         return next((file for file, content in self.contents.items() if place[2] in _schemas(content)), None)
+
+    def complete_mappings(self) -> None:
+        """Map the tags of each changed union with a discriminator to its members."""
+        schemas = {name: schema for content in self.contents.values() for name, schema in _schemas(content).items()}
+        written = {name: schema for content in self._written.values() for name, schema in _schemas(content).items()}
+        for name, schema in schemas.items():
+            discriminator = schema.get("discriminator")
+            if schema == written.get(name) or not isinstance(discriminator, dict) or "anyOf" not in schema:
+                continue
+            mapping = dict(discriminator.get("mapping", {}))
+            for target in [member["$ref"] for member in schema["anyOf"] if "$ref" in member]:
+                member = schemas.get(target.rpartition("/")[2], {})
+                tag = member.get("properties", {}).get(discriminator.get("propertyName"), {}).get("const")
+                if tag is not None:
+                    mapping.setdefault(tag, target)
+            if mapping != discriminator.get("mapping", {}):
+                schema["discriminator"] = {**discriminator, "mapping": mapping}
 
     def write(self) -> list[Path]:
         """Write the changed files, and return them."""

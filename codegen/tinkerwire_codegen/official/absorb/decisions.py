@@ -21,7 +21,7 @@ def list_decisions(absorption: Absorption, schema: Path) -> list[str]:
     document = load(schema)
     decisions = [f"{difference}; record it by hand, or explain it" for difference in absorption.open]
     decisions += [
-        f"{difference.theirs}: check operationId, tag and statuses, of which a release shows little"
+        f"{difference.theirs}: check family, operationId, tag and statuses, of which a release shows little"
         for difference in absorption.recorded
         if difference.kind == "endpoint" and difference.theirs is not None
     ]

@@ -28,14 +28,11 @@ class FamilyChooser:
             return self._similar_path(str(difference.theirs))
         name = str(difference.theirs)
         candidates = [*self._users(name), *self._used(edit), *self._similar_names(name)]
+        candidates += self._files.families()
         return next((file for file in candidates if not self._is_cyclic(name, edit, file)), candidates[-1])
 
     def _homes(self) -> dict[str, str]:
-        return {
-            name: file
-            for file in self._files.families()
-            for name in self._files.contents[file].get("components", {}).get("schemas", {})
-        }
+        return {name: file for file in self._files.families() for name in self._files.schemas(file)}
 
     def _users(self, name: str) -> Iterator[str]:
         """Yield the files of the types and endpoints of the release that use a type."""
@@ -66,16 +63,16 @@ class FamilyChooser:
         scores = {
             (similarity(words, split_words(path)), -index): file
             for index, file in enumerate(self._files.families())
-            for path in self._files.contents[file].get("paths", {})
+            for path in self._files.contents[file].get("paths") or {}
         }
-        return scores[max(scores)]
+        return scores[max(scores)] if scores else self._files.families()[0]
 
     def _is_cyclic(self, name: str, edit: Edit, file: str) -> bool:
         """Report whether families refer to each other in a cycle once ``file`` has the type."""
         homes = {**self._homes(), name: file}
         edges: dict[str, set[str]] = {}
         for owner_file in self._files.families():
-            for _, target in find_refs(self._files.contents[owner_file].get("components", {}).get("schemas", {})):
+            for _, target in find_refs(self._files.schemas(owner_file)):
                 self._add_edge(edges, homes, owner_file, target)
         for _, target in find_refs(list(edit.nodes.values())):
             self._add_edge(edges, homes, file, target)

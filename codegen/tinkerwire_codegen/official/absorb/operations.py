@@ -58,7 +58,7 @@ class OperationStyle:
         return [
             (file, path, method, node)
             for file in self._files.families()
-            for path, item in self._files.contents[file].get("paths", {}).items()
+            for path, item in (self._files.contents[file].get("paths") or {}).items()
             for method, node in item.items()
         ]
 
@@ -126,7 +126,7 @@ class OperationStyle:
 
     def _find_parameter(self, name: str, place: str) -> Json | None:
         for content in self._files.contents.values():
-            for shared, node in (content.get("components", {}).get("parameters") or {}).items():
+            for shared, node in ((content.get("components") or {}).get("parameters") or {}).items():
                 if node.get("name") == name and node.get("in") == place:
                     return {"$ref": f"#/components/parameters/{shared}"}
         for _, _, _, node in self._operations():
@@ -175,7 +175,8 @@ class OperationStyle:
     def _has_shared_response(self, target: str) -> bool:
         name = target.rpartition("/")[2]
         return any(
-            name in (content.get("components", {}).get("responses") or {}) for content in self._files.contents.values()
+            name in ((content.get("components") or {}).get("responses") or {})
+            for content in self._files.contents.values()
         )
 
 

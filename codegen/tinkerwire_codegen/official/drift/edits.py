@@ -152,9 +152,14 @@ class EditBuilder:
         self._add_components(edit, builder)
 
     def _edit_discriminator(self, difference: Difference, edit: Edit) -> None:
-        edit.file, place, _ = self._source.find_schema(difference.where)
+        edit.file, place, node = self._source.find_schema(difference.where)
+        union = {key: value for key, value in node.items() if key not in ("discriminator", "x-untagged")}
         if difference.theirs is not None:
-            edit.nodes[place_below(place, "discriminator")] = {"propertyName": difference.theirs}
+            edit.nodes[place] = {**union, "discriminator": {"propertyName": difference.theirs}}
+        else:
+            members = [member for member in node.get("anyOf", []) if member.get("x-since") != self._version]
+            earlier = {"anyOf": members, "discriminator": node["discriminator"]}
+            edit.nodes[place] = self._with_history({**union, "x-untagged": True}, earlier)
 
     def _with_history(self, node: Json, earlier: Json, *, required: bool | None = None) -> Json:
         """Add an entry of history to a node: the earlier form, until this version."""
