@@ -124,7 +124,7 @@ def render(replays: list[Replay]) -> str:
         recorded = sum(step[1] for step in item.steps)
         seconds = max(step[3] for step in item.steps)
         lines += ["", f"## From {item.start}", ""]
-        lines += [f"{len(item.steps)} releases, {recorded} changes recorded, {len(item.decisions())} decisions, "]
+        lines += [f"{len(item.steps)} releases, {recorded} changes recorded, {len(item.decisions())} decisions,"]
         lines += [f"{len(item.unexplained())} unexplained differences; at most {seconds:.1f} s a release.", ""]
         lines += ["| release | recorded | left open |", "|---|---|---|"]
         lines += [f"| {version} | {count} | {left} |" for version, count, left, _ in item.steps]
