@@ -160,7 +160,7 @@ def _read_captures(document: Json, paths: dict[tuple[str, str], list[str]], capt
 
 
 def _walk_body(document: Json, schema: Json, value: Any, version: str, found: Json) -> None:
-    """Record the fields of a captured value, as far as the schema says which type it has."""
+    """Record the fields of a captured value, as far as the schema determines its type."""
     schemas = document["components"]["schemas"]
     name = schema.get("$ref", "").rpartition("/")[2]
     target = schemas.get(name, schema)
