@@ -15,6 +15,9 @@ OPAQUE = frozenset({"example", "examples", "default", "enum", "const", "mapping"
 NAMED = frozenset({"headers", "callbacks", "encoding", "webhooks", "securitySchemes"})
 """Keys whose entries have names of their own; elsewhere, x- begins an extension."""
 
+ENTRIES = NAMED | {"responses"}
+"""Keys whose entries are never values of keywords: the response "default" is not a default."""
+
 FILLED = frozenset({"content", "headers"})
 """Keys whose entries may be empty; elsewhere, an entry without a value is omitted."""
 
@@ -94,13 +97,13 @@ class _Preparation:
             siblings = {key: self._inline(item, depth) for key, item in node.items() if key != "$ref"}
             return {**target, **siblings} if isinstance(target, dict) else target
         return {
-            key: item if key.startswith("x-") and inside not in NAMED else self._inline_entry(key, item, depth)
+            key: item if key.startswith("x-") and inside not in NAMED else self._inline_entry(key, item, depth, inside)
             for key, item in ((key, {} if item is None and inside in FILLED else item) for key, item in node.items())
             if item is not None
         }
 
-    def _inline_entry(self, key: str, item: Any, depth: int) -> Any:
-        if key in OPAQUE:
+    def _inline_entry(self, key: str, item: Any, depth: int, inside: str) -> Any:
+        if key in OPAQUE and inside not in ENTRIES:
             return item
         is_schema = key == "schema" and (
             isinstance(item, bool) or (isinstance(item, dict) and not {"schema", "content"} & item.keys())
