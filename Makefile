@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift diff-public evidence exports absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -49,6 +49,9 @@ evidence: $(READY)  ## collect the evidence of the contract from all releases of
 
 exports: $(READY)  ## generate clients from exported documents by nine generators, and run them; needs npm, Java and Debian's Go
 	$(BIN)/python -m tests.rigs.exports.run $(EXPORTS)
+
+publish-contract: $(READY)  ## write documents, reference and changes of all wire versions to build/contract; needs npm
+	$(BIN)/python -m tinkerwire_codegen publish $(PUBLISH)
 
 diff-public: $(READY)  ## compare four large public documents with edited copies; the first run downloads 30 MB
 	$(BIN)/python -m pytest -s -n 0 --timeout 300 tests/rigs/public_documents/suite.py

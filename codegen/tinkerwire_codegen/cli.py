@@ -1,4 +1,4 @@
-"""Command line of the contract: generate, check, export, diff, facts and upstream."""
+"""Command line of the contract: generate, check, export, diff, publish, facts and upstream."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ try:
     from .generate import command as generate_command
     from .official import command as official_command
     from .official import evidence_command
+    from .publish import command as publish_command
 except ModuleNotFoundError as error:
     sys.exit(f"python -m tinkerwire_codegen: {error}; install the extra: pip install 'tinkerwire[codegen]'")
 
@@ -38,7 +39,14 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands; each package registers its own commands."""
     parser = argparse.ArgumentParser(prog="python -m tinkerwire_codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for package in (generate_command, contract_command, compare_command, official_command, evidence_command):
+    for package in (
+        generate_command,
+        contract_command,
+        compare_command,
+        publish_command,
+        official_command,
+        evidence_command,
+    ):
         package.register(commands, default_schema())
     return parser
 

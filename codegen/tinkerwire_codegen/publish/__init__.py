@@ -1,0 +1,1 @@
+"""A folder with the documents of all wire versions, and pages that render them."""
