@@ -12,7 +12,8 @@ import yaml
 
 from tinkerwire_base.conversion.versioning import project
 
-from ..contract.bundle import LOADER, load
+from ..contract.bundle import load
+from ..contract.source import LOADER
 
 Json = dict[str, Any]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
-import yaml
+from .source import ContractFiles, read_files
+from .structure import Part, find_wrong_forms, list_parts
 
-ROOT = "openapi.yaml"
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SECTIONS = ("schemas", "parameters", "responses")
 INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}
 
@@ -23,47 +21,89 @@ def load(folder: Path) -> dict[str, Any]:
     to them. Integers without bounds get those of 64 bits.
 
     Raises:
-        ValueError: a family cannot be the name of a module, a file is missing or not a mapping, a name is defined
-            twice, or a $ref has no target.
+        ValueError: a file is missing or malformed, a key or a name is defined twice, a family cannot be the name of a
+            module, a node has the wrong type, or a $ref has no target; one line per error.
     """
-    document, families = _read_families(folder)
+    files = read_files(folder)
+    errors = [*files.errors, *find_malformed_nodes(files)]
+    if not errors:
+        document, errors = bundle(files)
+    if errors:
+        raise ValueError("\n".join(errors))
+    return document
+
+
+def find_malformed_nodes(files: ContractFiles) -> Iterator[str]:
+    """Yield each node of the files that has another type than OpenAPI requires, with file and line."""
+    for file in files.files:
+        for part in list_parts(Part("#", "document", file.content)):
+            for place, text in find_wrong_forms(part):
+                yield f"{file.path}:{file.find_line(place)[1]}: {place}: {text}"
+
+
+def bundle(files: ContractFiles) -> tuple[dict[str, Any], list[str]]:
+    """Bundle well-formed files, whose content changes.
+
+    Returns:
+        The document, and an error for each repeated name and each $ref without a target.
+    """
+    root = files.root
+    document = {} if root is None else {key: value for key, value in root.content.items() if key != "x-families"}
     homes: dict[str, str] = {}
     paths: dict[str, Any] = {}
+    errors: list[str] = []
     components: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
-    for file, content in families.items():
-        _merge(paths, content.get("paths", {}), "path", file, homes)
-        for section, section_nodes in content.get("components", {}).items():
-            if section not in components:
-                raise ValueError(f"{file}: components.{section} is unknown; use one of {', '.join(SECTIONS)}")
-            _merge(components[section], section_nodes, section, file, homes)
+    for file in files.families.values():
+        targets = [("paths", "path", paths, file.content.get("paths", {}))]
+        for section, nodes in file.content.get("components", {}).items():
+            if section in components:
+                targets.append((f"components/{section}", section, components[section], nodes))
+            else:
+                line = file.find_line(f"#/components/{section}")[1]
+                known = ", ".join(SECTIONS)
+                errors.append(f"{file.path}:{line}: components.{section} is unknown; use one of {known}")
+        for place, kind, target, nodes in targets:
+            for name in nodes:
+                home = homes.setdefault(f"{kind} {name}", file.path.name)
+                if home != file.path.name:
+                    line = file.find_line(f"#/{place}/{name}")[1]
+                    text = f"{kind} {name} is defined in {home} and in {file.path.name}; keep one"
+                    errors.append(f"{file.path}:{line}: {text}")
+            target.update(nodes)
     document["paths"] = paths
     document["components"] = {"schemas": components.pop("schemas")} | document.get("components", {})
     shared = _by_pointer(components)
     _rewrite(document, lambda node: _inline_shared(node, shared))
     _rewrite(document, _add_int64_bounds)
-    check_refs(document)
-    return document
+    errors += [f"{files.locate(place)}: {place}: {text}" for place, text in _find_dangling_refs(document)]
+    return document, errors
 
 
 def families_of_schemas(folder: Path) -> dict[str, str]:
-    """Return the family of each schema of the contract in ``folder``.
+    """Return the family of each schema of the contract in ``folder``, which can be loaded."""
+    return list_families_of_schemas(read_files(folder))
 
-    Raises:
-        ValueError: a family cannot be the name of a module, or a file is missing or not a mapping.
-    """
-    _, families = _read_families(folder)
+
+def list_families_of_schemas(files: ContractFiles) -> dict[str, str]:
+    """Return the family of each schema of well-formed files."""
     return {
-        name: file.stem
-        for file, content in families.items()
-        for name in content.get("components", {}).get("schemas", {})
+        name: family
+        for family, file in files.families.items()
+        for name in file.content.get("components", {}).get("schemas", {})
     }
 
 
 def check_refs(document: dict[str, Any]) -> None:
-    """Raise ValueError for the first $ref or discriminator target that does not exist; the error names its place."""
+    """Raise ValueError for each $ref or discriminator target that does not exist; the error names its place."""
+    errors = [f"{place}: {text}" for place, text in _find_dangling_refs(document)]
+    if errors:
+        raise ValueError("\n".join(errors))
+
+
+def _find_dangling_refs(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for place, target in find_refs(document):
         if resolve_ref(document, target) is None:
-            raise ValueError(f"{place}: {target} does not exist; define it or correct the name")
+            yield place, f"{target} does not exist; define it or correct the name"
 
 
 def find_refs(node: Any, place: str = "#") -> Iterator[tuple[str, str]]:
@@ -92,38 +132,6 @@ def resolve_ref(document: dict[str, Any], target: str) -> Any:
             return None
         node = node[step]
     return node
-
-
-def _read_families(folder: Path) -> tuple[dict[str, Any], dict[Path, dict[str, Any]]]:
-    """Return the root of a contract, and the content of its families by file."""
-    document = _read(folder / ROOT)
-    names = document.pop("x-families", [])
-    for name in names:
-        if not name.isidentifier() or iskeyword(name):
-            raise ValueError(f"{ROOT}: x-families: {name!r} cannot be the name of a module; rename the family")
-    files = [folder / f"{name}.yaml" for name in names]
-    return document, {file: _read(file) for file in files}
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)
-    except FileNotFoundError:
-        raise ValueError(f"{file}: file does not exist; x-families in {ROOT} lists the files of a contract") from None
-    except yaml.YAMLError as error:
-        raise ValueError(f"{file}: must be YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{file}: must be a mapping, got {type(content).__name__}")
-    return content
-
-
-def _merge(target: dict[str, Any], nodes: dict[str, Any], kind: str, file: Path, homes: dict[str, str]) -> None:
-    for name, value in nodes.items():
-        key = f"{kind} {name}"
-        if key in homes:
-            raise ValueError(f"{key} is defined in {homes[key]} and in {file.name}; keep one")
-        homes[key] = file.name
-        target[name] = value
 
 
 def _by_pointer(components: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .export import FORMATS, export
+from .lint import check_contract
 
 
 def register(commands: Any, schema: Path) -> None:
@@ -21,7 +22,12 @@ def register(commands: Any, schema: Path) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the document to ``--out`` or to standard output."""
+    """Write the document to ``--out`` or to standard output.
+
+    Raises:
+        ValueError: the contract has errors, or the version cannot be exported.
+    """
+    check_contract(arguments.schema)
     text = export(arguments.schema, arguments.wire, arguments.format)
     if arguments.out:
         arguments.out.write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ import yaml
 
 from tinkerwire_base.conversion.versioning import parse_version
 
-from .bundle import LOADER
+from .source import LOADER
 
 Json = dict[str, Any]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 
 INIT = '''"""Types of all wire versions, one module per family of the contract.
 
@@ -48,7 +46,6 @@ def split_models(source: str, families: dict[str, str]) -> dict[str, str]:
         families: the family of each name that the source defines.
 
     Raises:
-        ValueError: families refer to each other in a cycle.
         RuntimeError: a name has no family.
     """
     lines = source.splitlines(keepends=True)
@@ -64,7 +61,6 @@ def split_models(source: str, families: dict[str, str]) -> dict[str, str]:
         for used in sorted(_used_names(nodes)):
             if families.get(used, family) != family:
                 references.setdefault(family, {}).setdefault(used, name)
-    _check_order(references, families)
     modules = {
         family: f'"""Types of the family {family}."""\n\n{header}{_imports(references.get(family, {}), families)}\n\n'
         + "\n\n".join(parts)
@@ -94,24 +90,6 @@ def _first_line(node: ast.stmt) -> int:
 def _used_names(nodes: list[ast.stmt]) -> set[str]:
     """Return the names in definitions, also those in annotations."""
     return {part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
-def _check_order(references: dict[str, dict[str, str]], families: dict[str, str]) -> None:
-    graph = {family: {families[used] for used in names} for family, names in references.items()}
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        # graphlib lists the families of a cycle from the referred one to the referring one.
-        cycle = error.args[1][::-1]
-        steps = [
-            f"{user} of {family} refers to {used} of {target}"
-            for family, target in pairwise(cycle)
-            for used, user in references[family].items()
-            if families[used] == target
-        ]
-        raise ValueError(
-            f"families must not refer to each other: {'; '.join(steps)}; move one of these schemas to another family"
-        ) from None
 
 
 def _imports(references: dict[str, str], families: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ..contract.bundle import families_of_schemas, load
+from ..contract.bundle import families_of_schemas
 from ..contract.lint import check_contract
 from .availability import generate_availability
 from .constants import generate_constants
@@ -32,8 +32,7 @@ def generate(schema: Path, out: Path) -> None:
         ValueError: the contract has errors.
         RuntimeError: a generator fails on the contract. The old package stays in both cases.
     """
-    document = load(schema)
-    check_contract(document)
+    document = check_contract(schema)
     with tempfile.TemporaryDirectory() as name:
         _replace(out / PACKAGE, _build(document, schema, Path(name)))
 

@@ -22,6 +22,7 @@ paths:
       operationId: odd
       tags: [odd]
       summary: 'Says "yes", \d and three quotes """.'
+      description: x.
       x-since: 0.16.0
       parameters:
         - {name: from, in: path, required: true, description: x., schema: {type: string}}

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ...contract.bundle import load
 from ...contract.lint import check_contract
 from ...generate.package import generate
 from ..comparison import Difference
@@ -39,7 +38,7 @@ def write_release(schema: Path, out: Path, changelog: Path | None, release: Rele
         copy = Path(name) / "schema"
         shutil.copytree(schema, copy)
         absorption = absorb_facts(copy, facts, read_descriptions(release), version)
-        check_contract(load(copy))
+        check_contract(copy)
         for file in sorted(copy.iterdir()):
             original = schema / file.name
             if file.is_file() and (not original.exists() or file.read_bytes() != original.read_bytes()):

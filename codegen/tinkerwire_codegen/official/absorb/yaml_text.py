@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from ...contract.bundle import LOADER
+from ...contract.source import LOADER
 from .yaml_style import WIDTH, Place, is_block, render_block, render_flow, render_item, render_pair, render_value
 
 Replacement = tuple[int, int, str]

@@ -11,7 +11,7 @@ import yaml
 
 from tinkerwire_base.conversion.versioning import is_available, parse_version
 
-from ...contract.bundle import LOADER
+from ...contract.source import LOADER
 
 Json = dict[str, Any]
 Place = tuple[str, ...]

@@ -1,0 +1,130 @@
+"""Rules for the parts of a contract: descriptions, tags, keywords and references."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from typing import Any
+
+from .bundle import find_refs
+from .marks import Problem
+from .structure import PARTS, Part
+
+Json = dict[str, Any]
+SCHEMAS = "#/components/schemas/"
+DESCRIBED = frozenset({"named schema", "property", "operation", "parameter", "header", "response"})
+"""The kinds of parts that need a description; the generated code has it as a docstring."""
+SHARED = frozenset({"parameter", "header", "response"})
+"""The kinds of parts that can be a reference to a shared one, which has the description."""
+KEYWORDS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        $anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalProperties
+        allOf anyOf const contains contentEncoding contentMediaType contentSchema default dependentRequired
+        dependentSchemas deprecated description discriminator else enum example examples exclusiveMaximum
+        exclusiveMinimum externalDocs format if items maxContains maxItems maxLength maxProperties maximum
+        minContains minItems minLength minProperties minimum multipleOf not oneOf pattern patternProperties
+        prefixItems properties propertyNames readOnly required then title type unevaluatedItems
+        unevaluatedProperties uniqueItems writeOnly xml
+        """,
+    )
+)
+"""The keywords of JSON Schema 2020-12 and OpenAPI 3.1."""
+
+
+def find_missing_descriptions(part: Part) -> Iterator[Problem]:
+    """Yield the place of a part that needs a description and has none."""
+    if part.kind not in DESCRIBED or not isinstance(part.node, dict):
+        return
+    if part.kind in SHARED and "$ref" in part.node:
+        return
+    for key in ("summary", "description") if part.kind == "operation" else ("description",):
+        text = part.node.get(key)
+        if text is None or (isinstance(text, str) and not text.strip()):
+            yield part.place, f"has no {key}; write one sentence"
+        elif not isinstance(text, str):
+            yield f"{part.place}/{key}", f"expected a text, got {text!r:.100}"
+
+
+def find_unknown_keywords(part: Part) -> Iterator[Problem]:
+    """Yield the keywords of a schema that are neither of JSON Schema nor a mark."""
+    if part.kind in ("schema", "named schema", "property", "earlier schema") and isinstance(part.node, dict):
+        for key in part.node:
+            if key not in KEYWORDS and not key.lower().startswith(("x-", "x_")):
+                yield f"{part.place}/{key}", f"{key!r} is no keyword of JSON Schema; correct or remove it"
+
+
+def find_wrong_operations(part: Part, tags: list[Any]) -> Iterator[Problem]:
+    """Yield an error unless an operation has one tag of the document, and responses; its path has nothing else."""
+    if part.kind == "path" and isinstance(part.node, dict):
+        for key in part.node.keys() - PARTS["path"].keys() | part.node.keys() & {"parameters"}:
+            yield f"{part.place}/{key}", "paths contain operations only; move it into each of them"
+    if part.kind != "operation" or not isinstance(part.node, dict):
+        return
+    if not isinstance(part.node.get("responses"), dict):
+        yield part.place, "has no responses; a default response is required"
+    used = part.node.get("tags")
+    if not isinstance(used, list) or len(used) != 1:
+        yield part.place, f"tags must list one tag of openapi.yaml, got {used!r:.100}"
+    elif used[0] not in tags:
+        yield f"{part.place}/tags", f"tag {used[0]!r} is unknown; use one of {', '.join(map(str, tags)) or 'none'}"
+
+
+def find_reference_cycles(schemas: Json) -> Iterator[Problem]:
+    """Yield the cycles of schemas that refer to each other without an object or an array between."""
+    graph = {name: set(_list_direct_targets(schema)) for name, schema in schemas.items()}
+    for cycle in _find_cycles(graph):
+        yield f"{SCHEMAS}{cycle[0]}", f"refers to itself: {' -> '.join(cycle)}; put an object or an array between"
+
+
+def find_family_cycles(schemas: Json, families: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield the cycles of families whose schemas refer to each other."""
+    uses: dict[str, dict[str, tuple[str, str]]] = {}
+    for name, schema in schemas.items():
+        for _, target in find_refs(_without_history(schema)):
+            used = target.removeprefix(SCHEMAS).partition("/")[0]
+            if used in families and families[used] != families[name]:
+                uses.setdefault(families[name], {}).setdefault(families[used], (name, used))
+    for cycle in _find_cycles({family: set(targets) for family, targets in uses.items()}):
+        steps = [(family, *uses[family][target], target) for family, target in pairwise(cycle)]
+        texts = [f"{user} of {family} refers to {used} of {target}" for family, user, used, target in steps]
+        text = f"families must not refer to each other: {'; '.join(texts)}; move one of these schemas"
+        yield f"{SCHEMAS}{steps[0][1]}", f"{text} to another family"
+
+
+def _list_direct_targets(schema: Any) -> Iterator[str]:
+    """Yield the schemas that describe the same value as ``schema``."""
+    if not isinstance(schema, dict):
+        return
+    if isinstance(schema.get("$ref"), str):
+        yield schema["$ref"].removeprefix(SCHEMAS)
+    for key in ("anyOf", "oneOf", "allOf"):
+        for member in schema.get(key, []):
+            yield from _list_direct_targets(member)
+
+
+def _without_history(node: Any) -> Any:
+    """Return a node without its earlier forms, from which no code is generated."""
+    if isinstance(node, list):
+        return [_without_history(item) for item in node]
+    if isinstance(node, dict):
+        return {key: _without_history(item) for key, item in node.items() if key != "x-history"}
+    return node
+
+
+def _find_cycles(graph: Mapping[str, set[str]]) -> Iterator[list[str]]:
+    """Yield cycles, each from a name to itself, until the graph without one step of each has none."""
+    edges = {name: set(targets) for name, targets in graph.items()}
+    while True:
+        try:
+            TopologicalSorter({name: sorted(targets) for name, targets in edges.items()}).prepare()
+        except CycleError as error:
+            # graphlib lists a cycle from the target of a reference to its user.
+            cycle: list[str] = error.args[1][::-1]
+            yield cycle
+            edges[cycle[0]].remove(cycle[1])
+        else:
+            return
