@@ -81,6 +81,8 @@ def _json_schema(folder: Path, version: str) -> str:
 
 def _proto(folder: Path, version: str) -> str:
     proto = load_proto(folder)
+    if not proto.declarations:
+        raise ValueError(f"contract {folder}: has no protobuf messages; choose another format")
     first = min((declaration.availability.since or NO_VERSION for declaration in proto.declarations), key=parse_version)
     if parse_version(version) < parse_version(first):
         raise ValueError(f"wire version {version} has no protobuf messages; {first} is the first version that has")

@@ -16,6 +16,7 @@ from google.protobuf import descriptor_pb2 as pb
 from tinkerwire_base.conversion.versioning import is_available, parse_version
 
 FILE = "tinker_public.proto"
+DESCRIPTION = "Protobuf messages of the Tinker wire."
 AVAILABILITY_COMMENT = re.compile(r"(?:(since|until): ([\d.]+)|was (\S+) until ([\d.]+))")
 SCALARS = {
     value: name.removeprefix("TYPE_").lower()
@@ -71,11 +72,13 @@ class Proto:
 
 
 def load_proto(folder: Path) -> Proto:
-    """Load the protobuf messages in ``folder``.
+    """Load the protobuf messages in ``folder``; none if the contract has no .proto.
 
     Raises:
         ValueError: protoc rejects the file; the error has the text of protoc.
     """
+    if not (folder / FILE).exists():
+        return Proto("", DESCRIPTION, ())
     descriptors = pb.FileDescriptorSet()
     descriptors.ParseFromString(compile_descriptors(folder / FILE, comments=True))
     return _read_proto(descriptors.file[0])
@@ -204,7 +207,7 @@ def _read_proto(file: pb.FileDescriptorProto) -> Proto:
         )
         for place, enum in enumerate(file.enum_type)
     ]
-    return Proto(file.package, "Protobuf messages of the Tinker wire.", (*enums, *messages))
+    return Proto(file.package, DESCRIPTION, (*enums, *messages))
 
 
 def _read_comments(place: pb.SourceCodeInfo.Location) -> tuple[str, Availability]:

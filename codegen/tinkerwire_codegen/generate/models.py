@@ -63,7 +63,8 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     imports += [f"tinkerwire_base.model.{name}" for name in ("AllowExtra", "Array", "ForbidExtra", "define")]
     constants = sorted({name for mixin in mixin_names for name in _constants_of(mixin)})
     imports += [f"tinkerwire_generated.constants.{name}" for name in constants]
-    imports += ["collections.abc.Sequence"]
+    # The generator imports it only for defaults, but the template also for checks.
+    imports += ["collections.abc.Sequence", "attrs.field"]
     command = [
         sys.executable,
         "-m",

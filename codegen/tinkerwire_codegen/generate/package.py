@@ -92,7 +92,7 @@ def _check_import(package: Path) -> None:
             f"import {PACKAGE}.availability, {PACKAGE}.constants; from {PACKAGE} import models, operations, protobuf; "
             "[getattr(models, name) for name in models.__all__]; "
             "[(row.request, row.results) for row in operations.OPERATIONS.values()]; "
-            "protobuf.message_class('Tensor')",
+            "[protobuf.message_class(name) for name in protobuf.MESSAGE_VERSIONS]",
         ],
         check=False,
         capture_output=True,

@@ -90,7 +90,8 @@ def generate_protobuf(schema: Path) -> tuple[str, bytes]:
         fields=_fields(proto),
         enum_values=describe_proto(proto)["enums"],
     )
-    return source, _canonical_descriptors(compile_descriptors(schema / FILE))
+    descriptors = compile_descriptors(schema / FILE) if proto.declarations else b""
+    return source, _canonical_descriptors(descriptors)
 
 
 def _message_ranges(proto: Proto) -> dict[str, VersionRange]:

@@ -94,7 +94,7 @@ class _Comparison:
         yield from compare_sets("type", "types", set(ours), set(self.types))
         for name in ours.keys() & self.types.keys():
             yield from self.compare_type(name, ours[name], self.types[name])
-        results = set(self._members(self.schemas[FUTURE_RESULTS]))
+        results = set(self._members(self.schemas.get(FUTURE_RESULTS, {})))
         for future in self.facts["futures"]:
             name = self._json_form(future["result"])
             if name not in results and name not in self.facts.get("proto_response_types", ()):

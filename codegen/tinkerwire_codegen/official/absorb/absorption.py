@@ -57,7 +57,7 @@ def absorb_facts(folder: Path, facts: Json, descriptions: Descriptions, version:
 
 def find_differences(folder: Path, facts: Json, version: str) -> list[Difference]:
     """Find what the contract does not have yet."""
-    return exclude_known(compare_facts(project(load(folder), version), facts))
+    return exclude_known(compare_facts(project(load(folder), version), facts), folder)
 
 
 class _Recorder:

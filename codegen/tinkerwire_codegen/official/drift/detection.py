@@ -60,7 +60,7 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
     document = project(load(folder), version)
     facts = align_private_names(document, facts)
     edits = EditBuilder(ContractSource(folder, version), facts)
-    differences = _without_duplicates(exclude_known(compare_facts(document, facts)))
+    differences = _without_duplicates(exclude_known(compare_facts(document, facts), folder))
     moves, remaining = _split_moves(differences, document, facts)
     drift = [_describe_move(*difference, edits) for difference in moves]
     for difference in remaining:
