@@ -26,8 +26,9 @@ def load(folder: Path) -> dict[str, Any]:
     """
     files = read_files(folder)
     errors = [*files.errors, *find_malformed_nodes(files)]
-    if not errors:
-        document, errors = bundle(files)
+    if errors:
+        raise ValueError("\n".join(errors))
+    document, errors = bundle(files)
     if errors:
         raise ValueError("\n".join(errors))
     return document
