@@ -54,7 +54,7 @@ def find_unknown_keywords(part: Part) -> Iterator[Problem]:
     if part.kind in ("schema", "named schema", "property", "earlier schema") and isinstance(part.node, dict):
         for key in part.node:
             if key not in KEYWORDS and not key.lower().startswith(("x-", "x_")):
-                yield f"{part.place}/{key}", f"{key!r} is no keyword of JSON Schema; correct or remove it"
+                yield f"{part.place}/{key}", f"{key!r} is not a keyword of JSON Schema; correct or remove it"
 
 
 def find_wrong_operations(part: Part, tags: list[Any]) -> Iterator[Problem]:

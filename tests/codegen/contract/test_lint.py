@@ -70,7 +70,7 @@ CASES: list[tuple[str, str, str, int, str]] = [
     ("books.yaml", "description: A book.", "description: 7", 29, "/Book/description: expected a text, got 7"),
     ("books.yaml", "tags: [books]", "tags: [boks]", 5, "tag 'boks' is unknown; use one of books"),
     ("books.yaml", "      tags: [books]\n", "", 3, "tags must list one tag"),
-    ("books.yaml", "minimum: 1", "minimun: 1", 35, "'minimun' is no keyword of JSON Schema"),
+    ("books.yaml", "minimum: 1", "minimun: 1", 35, "'minimun' is not a keyword of JSON Schema"),
     # References.
     ("books.yaml", "schemas/Genre'", "schemas/Gender'", 39, "#/components/schemas/Gender does not exist"),
     ("books.yaml", "enum: [novel, poem]", f"$ref: '{SELF}Genre'", 22, "refers to itself: Genre -> Genre"),
