@@ -83,7 +83,7 @@ class BuildRecorder:
             TinkerError: the last attempt failed.
         """
         record = current_operation()
-        record.builds.append(self._build)
+        record.builds += (self._build,)
         try:
             result = await sending
         except RequestTimeoutError:

@@ -39,6 +39,7 @@ from .replacement import Replace
 from .retry import BUILDING_PATHS, RetryConfig
 from .sender import OnRetry, Sender, SendOptions
 from .session_state import SessionState
+from .start_queue import StartQueue
 from .throttled_log import ThrottledLog
 
 T = TypeVar("T")
@@ -123,16 +124,21 @@ class Connection:
     # --- operations ------------------------------------------------------------------------------------------------
 
     def start(
-        self, work: Callable[[], Coroutine[Any, Any, T]], kind: str = "", deadline: Deadline | None = None
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        kind: str = "",
+        deadline: Deadline | None = None,
+        queue: StartQueue | None = None,
     ) -> APIFuture[T]:
-        """Start an operation on the loop thread; ``kind`` is its name in errors and logs.
+        """Start an operation on the loop thread, or as soon as ``queue`` has room for it.
 
-        Every wait in it ends at the deadline, with RequestTimeoutError; by default that of the retry policy.
+        Its name in errors and logs is ``kind``. Every wait in it ends at the deadline, with RequestTimeoutError; by
+        default that of the retry policy.
 
         Raises:
             ClientClosedError: the client is closed, or was made before a fork.
         """
-        return self.operations.start(work, kind, deadline or self.retry.deadline(), self.owner)
+        return self.operations.start(work, kind, deadline or self.retry.deadline(), self.owner, queue)
 
     async def close(self) -> None:
         """End all operations with ClientClosedError, and close the transport."""

@@ -6,16 +6,18 @@ import asyncio
 import math
 import os
 import time
+import weakref
 from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import Any, TypeVar
+from contextvars import copy_context
+from typing import Any, Generic, TypeVar
 
 from tinkerwire_base.errors import APITimeoutError, ClientClosedError, RequestTimeoutError
 
 from .._futures.build_request import BuildRequest
 from .._futures.deadline import Deadline
-from .._futures.event_loop import LOOP
+from .._futures.event_loop import LOOP, run_for
 from .._futures.future import APIFuture
+from .._futures.operation_future import OperationFuture
 from .._futures.operation_record import (
     OnWait,
     OperationRecord,
@@ -24,6 +26,7 @@ from .._futures.operation_record import (
     set_current_operation,
 )
 from .retry import RetryConfig
+from .start_queue import StartQueue
 from .throttled_log import ThrottledLog
 
 T = TypeVar("T")
@@ -68,31 +71,39 @@ class OperationRunner:
         self._wait_reporter = WaitReporter(self._under_way, throttled_log.warn)
         self._running: set[asyncio.Task[Any]] = set()
         self._background: set[asyncio.Task[Any]] = set()
+        self._queues: weakref.WeakSet[StartQueue] = weakref.WeakSet()
+        """The queues of operations that have not started; on the loop thread."""
 
     def start(
-        self, work: Callable[[], Coroutine[Any, Any, T]], kind: str, deadline: Deadline, owner: Owner | None
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        kind: str,
+        deadline: Deadline,
+        owner: Owner | None,
+        queue: StartQueue | None = None,
     ) -> APIFuture[T]:
-        """Run an operation on the loop thread now; see :meth:`Connection.start`.
+        """Run an operation on the loop thread; see :meth:`Connection.start`.
 
         Args:
             work: the operation.
             kind: its name in errors and logs.
             deadline: the time at which every wait of the operation ends with RequestTimeoutError.
             owner: held until the operation ends.
+            queue: the queue in which the operation waits for its start; None starts it at once.
 
         Raises:
             ClientClosedError: the client is closed, or was made before a fork.
         """
         if self.closed or not self.is_of_this_process:
             raise self.closed_error()
-        record = OperationRecord(kind)
-        self._under_way[record] = None
+        operation = _Operation(self, work, kind, deadline, owner, queue)
+        self._under_way[operation.record] = None
         try:
-            future = LOOP.start(lambda: self._run(work, record, deadline, owner))
-            future.add_done_callback(partial(self._forget, record))
-            return APIFuture(future, record)
+            LOOP.call(operation.begin)
+            operation.future.add_done_callback(operation.end)
+            return APIFuture(operation.future, operation.record)
         except BaseException as error:
-            self._under_way.pop(record, None)
+            self._under_way.pop(operation.record, None)
             if not isinstance(error, RuntimeError) or not self.closed:
                 raise
             # A signal handler or another thread has closed the client since the check above.
@@ -126,6 +137,9 @@ class OperationRunner:
     async def end(self) -> None:
         """End all operations with ClientClosedError; other requests can still be sent."""
         self.closed = True
+        for queue in list(self._queues):
+            for operation in queue.remove_all():
+                operation.fail(self.closed_error())
         tasks = self._running | self._background
         for task in tasks:
             task.cancel()
@@ -142,13 +156,21 @@ class OperationRunner:
         why = "was closed" if self.is_of_this_process else "belongs to the process that this one was forked from"
         return ClientClosedError(f"the client {why}; create a new ServiceClient")
 
-    async def _run(
+    def enqueue(self, operation: _Operation[Any], queue: StartQueue) -> None:
+        """Start an operation once its queue has room; on the loop thread."""
+        self._queues.add(queue)
+        self._wait_reporter.start()
+        queue.add(operation)
+
+    async def run(
         self,
         work: Callable[[], Coroutine[Any, Any, T]],
         record: OperationRecord,
         deadline: Deadline,
         owner: Owner | None,
+        queue: StartQueue | None,
     ) -> T:
+        """Run the work of an operation, to its result or error."""
         task = asyncio.current_task()
         assert task is not None
         if self.closed:
@@ -157,8 +179,6 @@ class OperationRunner:
         task.add_done_callback(self._discard_task)
         set_current_operation(record)
         timer = deadline.start(task)
-        if owner is not None:
-            record.on_wait = owner.on_wait
         self._wait_reporter.start()
         try:
             return await work()
@@ -167,12 +187,12 @@ class OperationRunner:
                 raise self.closed_error() from None
             self._abandon(record)
             if deadline.has_passed:
-                raise self._deadline_error(deadline, record) from None
+                raise self.deadline_error(deadline, record) from None
             raise
         except Exception as error:
             if isinstance(error, APITimeoutError) and deadline.has_passed:
                 self._abandon(record)
-                raise self._deadline_error(deadline, record) from error
+                raise self.deadline_error(deadline, record) from error
             if isinstance(error, RequestTimeoutError):
                 self._abandon(record)
             self._on_error(error)
@@ -181,20 +201,24 @@ class OperationRunner:
             if timer is not None:
                 timer.cancel()
             record.mark_ended()
+            if queue is not None:
+                queue.mark_started(record)
             # An error keeps this frame, and must not keep the client open.
             del work, owner
 
     def _abandon(self, record: OperationRecord) -> None:
-        builds, record.builds = record.builds, []
+        builds, record.builds = record.builds, ()
         for build in builds:
             self._on_abandoned(build)
 
-    def _deadline_error(self, deadline: Deadline, record: OperationRecord) -> RequestTimeoutError:
+    def deadline_error(self, deadline: Deadline, record: OperationRecord) -> RequestTimeoutError:
+        """Return the error of an operation whose deadline has passed."""
         error = deadline.error(record)
         self._on_error(error)
         return error
 
-    def _forget(self, record: OperationRecord, _: object) -> None:
+    def forget(self, record: OperationRecord) -> None:
+        """Record that an operation is no longer under way; on any thread."""
         self._under_way.pop(record, None)
 
     def _discard_task(self, task: asyncio.Task[Any]) -> None:
@@ -203,3 +227,72 @@ class OperationRunner:
         if not task.cancelled():
             # The future holds the error. If the user cancelled the future, asyncio must not log the error.
             task.exception()
+
+
+class _Operation(Generic[T]):
+    """Operation from the user's call to its end. Until it starts it has no task, which would take more memory."""
+
+    __slots__ = ("_context", "_owner", "_queue", "_runner", "_work", "deadline", "future", "record")
+
+    def __init__(
+        self,
+        runner: OperationRunner,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        kind: str,
+        deadline: Deadline,
+        owner: Owner | None,
+        queue: StartQueue | None,
+    ) -> None:
+        self.future: OperationFuture[T] = OperationFuture()
+        self.record = OperationRecord(kind)
+        self.record.on_wait = None if owner is None else owner.on_wait
+        self.deadline = deadline
+        self._runner = runner
+        self._work: Callable[[], Coroutine[Any, Any, T]] | None = work
+        self._owner = owner
+        self._queue = queue
+        self._context = copy_context()
+
+    def begin(self) -> None:
+        """Start, or enter the queue; on the loop thread."""
+        if self._queue is None or self._runner.closed:
+            self.start()
+        elif not self.is_ended:
+            self._runner.enqueue(self, self._queue)
+
+    @property
+    def is_ended(self) -> bool:
+        """True once the future has its outcome."""
+        return self.future.done()
+
+    def start(self) -> None:
+        """Run the work as a task."""
+        work, owner = self._work, self._owner
+        self._clear()
+        if work is not None:
+            run, record, deadline, queue = self._runner.run, self.record, self.deadline, self._queue
+            self._context.run(run_for, self.future, lambda: run(work, record, deadline, owner, queue))
+
+    def time_out(self) -> None:
+        """End before the start, because the deadline has passed."""
+        self.fail(self._runner.deadline_error(self.deadline, self.record))
+
+    def fail(self, error: Exception) -> None:
+        """End with an error before the start."""
+        self._clear()
+        self.record.mark_ended()
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
+    def end(self, _: object) -> None:
+        """Record that the future has its outcome; on any thread."""
+        self._runner.forget(self.record)
+        if self._work is not None:  # cancelled before the start
+            self._clear()
+            self.record.mark_ended()
+            if self._queue is not None:
+                self._queue.remove_ended()
+
+    def _clear(self) -> None:
+        """Drop what only the start needs: the future refers to the operation, and must not keep the client open."""
+        self._work = self._owner = None

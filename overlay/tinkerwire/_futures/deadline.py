@@ -62,16 +62,19 @@ class Deadline:
         setting: the name of the setting that sets the limit, for errors.
     """
 
+    __slots__ = ("end", "given", "seconds", "setting")
+
     def __init__(self, seconds: float | None, setting: str) -> None:
         self.setting = setting
         self.given = math.inf if seconds is None else seconds
         self.seconds = clamp_timeout(seconds)
-        self._end = math.inf if self.seconds is None else time.monotonic() + self.seconds
+        self.end = math.inf if self.seconds is None else time.monotonic() + self.seconds
+        """Time of the monotonic clock; infinity for no deadline."""
 
     @property
     def remaining_s(self) -> float:
         """Seconds until then, infinity for no deadline; negative after it."""
-        return self._end - time.monotonic()
+        return self.end - time.monotonic()
 
     @property
     def has_passed(self) -> bool:

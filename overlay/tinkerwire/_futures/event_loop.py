@@ -6,7 +6,10 @@ import asyncio
 import concurrent.futures
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
+from contextvars import Context
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from .logger import log
@@ -36,8 +39,9 @@ class LoopThread:
         # A list rather than a number: a signal handler cannot come between the two halves of an append.
         self._users: list[None] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._calls: _CallQueue | None = None
         self._thread: threading.Thread | None = None
-        self._opened: dict[str, tuple[threading.Thread, asyncio.AbstractEventLoop]] = {}
+        self._opened: dict[str, tuple[threading.Thread, _CallQueue, asyncio.AbstractEventLoop]] = {}
         """The thread and its loop, stored in one step that a signal handler cannot interrupt."""
         self._ending: threading.Thread | None = None
         self.opening_lock = threading.RLock()
@@ -56,7 +60,8 @@ class LoopThread:
         thread = threading.Thread(target=self._run, args=(loop,), name="tinkerwire-loop", daemon=True)
         thread.start()
         # Stored only once the thread runs: a signal handler may come in before and wait for a result.
-        self._thread, self._loop = self._opened.setdefault("loop", (thread, loop))
+        opened = self._opened.setdefault("loop", (thread, _CallQueue(loop), loop))
+        self._thread, self._calls, self._loop = opened
         if self._loop is not loop:
             # A signal handler has opened another loop in the meantime.
             loop.call_soon_threadsafe(loop.stop)
@@ -127,17 +132,25 @@ class LoopThread:
         Raises:
             RuntimeError: the loop has no user.
         """
-        if self.is_current_thread and self._loop is not None:
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self.call(partial(run_for, future, work))
+        return future
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function on the loop, after those of all earlier calls.
+
+        Raises:
+            RuntimeError: the loop has no user.
+        """
+        if self.is_current_thread and self._loop is not None and self._calls is not None:
             # Without the lock, which the loop must not wait for: a finalizer may come here in the midst of anything.
-            own: concurrent.futures.Future[T] = concurrent.futures.Future()
-            self._loop.call_soon(_run_for, own, work)
-            return own
+            self._calls.add(function)
+            return
         # Under the lock, so that what is accepted reaches the loop before its stop does.
         with self._lock:
-            if self._loop is not None:
-                future: concurrent.futures.Future[T] = concurrent.futures.Future()
-                self._loop.call_soon_threadsafe(_run_for, future, work)
-                return future
+            if self._loop is not None and self._calls is not None:
+                self._calls.add(function)
+                return
         raise RuntimeError("no client is open in this process; create a ServiceClient first")
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -165,11 +178,42 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> bool:
     return True
 
 
-def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[Any, Any, T]]) -> None:
-    """Run a coroutine for a future, whose cancellation cancels the coroutine."""
+class _CallQueue:
+    """Calls for a loop, in order. One wakeup of the loop serves all calls that arrive before it runs."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._functions: deque[Callable[[], object]] = deque()
+        # Two counters rather than a flag: a signal handler may interrupt `add` anywhere, and wait for a call of its
+        # own. A wakeup is counted after the loop has it, so that a mistake causes a wakeup too many, never one too few.
+        self._wakeups = 0
+        self._runs = 0
+
+    def add(self, function: Callable[[], object]) -> None:
+        """Call a function on the loop; on any thread."""
+        self._functions.append(function)
+        if self._wakeups <= self._runs:
+            self._loop.call_soon_threadsafe(self._run, context=Context())
+            self._wakeups += 1
+
+    def _run(self) -> None:
+        # Before the first call: a function that is added from now on may come too late for this run.
+        self._runs += 1
+        functions = self._functions
+        try:
+            while functions:
+                functions.popleft()()
+        finally:
+            if functions:  # after an error
+                self.add(functions.popleft())
+
+
+def run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+    """Run a coroutine for a future, whose cancellation cancels the coroutine; on the loop."""
     loop = asyncio.get_running_loop()
-    link = _Link(future, loop.create_task(work()), loop)
-    link.task.add_done_callback(link.end)
+    task = loop.create_task(work())
+    link = _Link(future, task, loop)
+    task.add_done_callback(link.end)
     future.add_done_callback(link.cancel)
 
 
@@ -182,26 +226,29 @@ class _Link(Generic[T]):
         self, future: concurrent.futures.Future[T], task: asyncio.Task[T], loop: asyncio.AbstractEventLoop
     ) -> None:
         self.future = future
-        self.task = task
+        self.task: asyncio.Task[T] | None = task
+        """The task until its end: the future refers to the link for longer."""
         self.loop = loop
 
-    def end(self, _: object) -> None:
+    def end(self, task: asyncio.Task[T]) -> None:
         """Pass the outcome of the task to the future."""
-        if self.task.cancelled():
+        self.task = None
+        if task.cancelled():
             self.future.cancel()
         if not self.future.set_running_or_notify_cancel():
             return
-        error = self.task.exception()
+        error = task.exception()
         if error is None:
-            self.future.set_result(self.task.result())
+            self.future.set_result(task.result())
         else:
             self.future.set_exception(error)
 
     def cancel(self, _: object) -> None:
         """Cancel the task of a cancelled future."""
         # Not at once, as asyncio does since Python 3.14: what has begun can close what it was given.
-        if self.future.cancelled():
-            self.loop.call_soon_threadsafe(self.task.cancel)
+        task = self.task
+        if task is not None and self.future.cancelled():
+            self.loop.call_soon_threadsafe(task.cancel)
 
 
 async def _cancel_remaining() -> None:

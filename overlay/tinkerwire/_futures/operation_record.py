@@ -109,11 +109,12 @@ class OperationRecord:
         self.is_error_retrieved = False
         """True once a caller has the error, or no caller can get it because the future is gone."""
         self.is_error_logged = False
-        self.builds: list[BuildRequest] = []
+        self.builds: tuple[BuildRequest, ...] = ()
         """Requests that make the server create something, until their results arrive."""
         self.on_wait: OnWait | None = None
         """The user's function that is called for every wait that is long enough to be logged."""
-        self._open: dict[str, str] = {}
+        self._open: tuple[tuple[str, str], ...] = ()
+        """Ids and kinds of the requests that it waits for, the oldest first."""
         self._next_report_s = FIRST_WAIT_LOG_S
         self._started = time.monotonic()
         self._ended: float | None = None
@@ -124,31 +125,31 @@ class OperationRecord:
         self.request_ids += (request_id,)
         self.total = max(self.total, len(self.request_ids))
         self.queue_state, self.reason = "active", ""
-        self._open[request_id] = kind
+        self._open += ((request_id, kind),)
 
     def stop_waiting(self, request_id: str) -> None:
         """Record that the operation no longer waits for a request."""
-        self._open.pop(request_id, None)
+        self._open = tuple(request for request in self._open if request[0] != request_id)
 
     def add_created_model(self, model_id: str) -> BuildRequest:
         """Record a model that is useless unless the operation succeeds."""
         build = BuildRequest(
             request=WireRequest(method="POST", path="/api/v1/create_model", headers={}), model_id=model_id
         )
-        self.builds.append(build)
+        self.builds += (build,)
         return build
 
     def remove_build(self, build: BuildRequest) -> None:
         """Remove a request that leaves nothing to cancel."""
-        self.builds = [other_build for other_build in self.builds if other_build is not build]
+        self.builds = tuple(other_build for other_build in self.builds if other_build is not build)
 
     def mark_finished(self, request_id: str) -> None:
         """Record that a request has its result or error, so that nothing is left to cancel."""
-        self.builds = [build for build in self.builds if build.request_id != request_id]
+        self.builds = tuple(build for build in self.builds if build.request_id != request_id)
 
     def get_wait_status(self) -> WaitStatus:
         """Return the description of the current wait."""
-        request_id, kind = next(iter(self._open.items()), ("", self.kind))
+        request_id, kind = next(iter(self._open), ("", self.kind))
         return WaitStatus(
             request_type=kind,
             request_id=request_id,

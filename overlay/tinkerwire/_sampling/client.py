@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from typing_extensions import Self
@@ -196,7 +197,7 @@ class SamplingClient(CopyableSampler):
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(lambda: self._sample(request, sampling_params.max_tokens), "Sample", deadline)
+        return self._start_sample(partial(self._sample, request, sampling_params.max_tokens), deadline)
 
     async def sample_async(
         self,
@@ -253,7 +254,7 @@ class SamplingClient(CopyableSampler):
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(lambda: self._logprobs(request), "Sample", deadline)
+        return self._start_sample(partial(self._logprobs, request), deadline)
 
     async def compute_logprobs_async(
         self, prompt: models.ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None

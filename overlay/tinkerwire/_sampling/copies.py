@@ -186,15 +186,21 @@ class CopyableSampler(AwaitableClient):
 
         self._runner = SampleRunner(session, self._retry, connection.sampling_limit, SampleSeqIds(join))
 
-    def _start(
-        self, work: Callable[[], Coroutine[Any, Any, T]], kind: str, deadline: Deadline | None = None
-    ) -> APIFuture[T]:
+    def _start(self, work: Callable[[], Coroutine[Any, Any, T]], kind: str) -> APIFuture[T]:
         """Start an operation; in a forked process, become a copy first."""
+        self._join_in_fork()
+        return self._connection.start(work, kind)
+
+    def _start_sample(self, work: Callable[[], Coroutine[Any, Any, T]], deadline: Deadline) -> APIFuture[T]:
+        """Start a sample once the client's other samples leave room; in a forked process, become a copy first."""
+        self._join_in_fork()
+        return self._connection.start(work, "Sample", deadline, self._runner.start_queue)
+
+    def _join_in_fork(self) -> None:
         is_forked = not self._connection.is_of_this_process and not is_embedded(self._connection.base_url)
         if is_forked and self._creation.state == "done":
             handle = self._handle(self._creation.result())
             self._become_copy(join_shared_session(handle), handle)
-        return self._connection.start(work, kind, deadline)
 
     def _context_length(self) -> int | None:
         """Return the context length of the model, if it is known without a request."""

@@ -78,7 +78,10 @@ def _compact_chunk(chunk: models.ModelInputChunk) -> models.ModelInputChunk:
         tokens = array("i", chunk.tokens)
     except (OverflowError, TypeError):
         return chunk  # ids beyond 32 bits, or a list that was changed after its check
-    return models.EncodedTextChunk(tokens=np.frombuffer(tokens, np.intc))
+    compact = np.empty(len(tokens), np.intc)
+    # Without a buffer object, which np.frombuffer would keep.
+    compact.data[:] = memoryview(tokens)
+    return models.EncodedTextChunk(tokens=compact)
 
 
 def _validate_options(request: models.SampleRequest) -> None:

@@ -13,6 +13,7 @@ from tinkerwire_generated.api.sampling import asample
 
 from .._connection.retry import RetryConfig
 from .._connection.retry_rules import Decision, Loop, error_types, find_rule
+from .._connection.start_queue import StartQueue
 from .._futures.deadline import remaining_s
 from .._futures.operation_record import current_operation
 from .._polling.batched_poller import BatchedPoller
@@ -39,6 +40,7 @@ class SampleRunner:
         self._cancellations = session.sample_canceller
         self._retry = retry
         self.limit = limit
+        self.start_queue = StartQueue(limit)
         self.usage_counter = UsageCounter(session.connection.usage_counter)
         self.seq_ids = seq_ids
         self._batched_poller: BatchedPoller | None = None
@@ -84,6 +86,7 @@ class SampleRunner:
         rejections = 0
         while True:
             async with self.limit.slot(self._reserved_polls()) as slot:
+                self.start_queue.mark_started(current_operation())
                 if call is None or encoded is None:
                     # Not before: thousands of samples may wait for a slot.
                     call = asample(body=attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -264,15 +264,15 @@ def test_operation_started_during_close_raises_client_closed(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error is that of an operation on a closed client."""
-    start = LOOP.start
+    call = LOOP.call
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
 
-        def start_after_close(work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-            monkeypatch.setattr(LOOP, "start", start)
+        def call_after_close(function: Callable[[], object]) -> None:
+            monkeypatch.setattr(LOOP, "call", call)
             client.close().result(TEST_TIMEOUT_S)
-            return start(work)
+            call(function)
 
-        monkeypatch.setattr(LOOP, "start", start_after_close)
+        monkeypatch.setattr(LOOP, "call", call_after_close)
         with pytest.raises(tw.ClientClosedError):
             training.optim_step(ADAM).result(TEST_TIMEOUT_S)
