@@ -28,6 +28,7 @@ class Startable(Protocol):
     @property
     def is_ended(self) -> bool:
         """True if the operation was cancelled."""
+        ...
 
     def start(self) -> None:
         """Run the operation as a task."""

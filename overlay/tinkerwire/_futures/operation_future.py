@@ -14,16 +14,16 @@ class OperationFuture(concurrent.futures.Future[T]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._condition: _SmallCondition = _SmallCondition()
+        self._small_condition = self._condition = _SmallCondition()
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result, as the base class does."""
-        self._condition.prepare_wait()
+        self._small_condition.prepare_wait()
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the error, as the base class does."""
-        self._condition.prepare_wait()
+        self._small_condition.prepare_wait()
         return super().exception(timeout)
 
 
