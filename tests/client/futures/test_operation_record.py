@@ -7,7 +7,9 @@ import copy
 import gc
 import logging
 import pickle
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,6 +135,13 @@ def test_unretrieved_error_is_logged_once(
     assert isinstance(record.exc_info[1], tw.RequestFailedError)
 
 
+def release_when_retrieved(future: tw.APIFuture[Any], gate: Gate) -> None:
+    """Open the gate once a caller waits for the error of a future, or has retrieved it."""
+    record = future._record
+    wait_until(lambda: bool(record.waiters) or record.is_error_retrieved, "the retrieval")
+    gate.release()
+
+
 @pytest.mark.parametrize(
     "retrieve",
     [
@@ -151,12 +160,17 @@ def test_retrieved_error_is_not_logged(
     retrieve: Callable[[tw.APIFuture[Any]], object],
 ) -> None:
     """Each way to retrieve the error, and a cancellation, prevents the log line."""
-    server.on_poll("OptimStep", lambda _: FAILED)
+    gate = Gate()
+    server.on_poll("OptimStep", lambda _: replace(FAILED, gate=gate))
     future = training.optim_step(ADAM)
+    # The operation must not fail before its error is retrieved, and some ways to retrieve it wait for the failure.
+    releaser = threading.Thread(target=release_when_retrieved, args=(future, gate))
+    releaser.start()
     retrieve(future)
+    releaser.join(TEST_TIMEOUT_S)
     wait_until(future.done, "the end")
     training.save_state("a").result(TEST_TIMEOUT_S)
-    del future
+    del future, releaser
     gc.collect()
     assert not caplog.records
 

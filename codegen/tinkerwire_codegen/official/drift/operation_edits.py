@@ -43,7 +43,7 @@ class OperationEditBuilder:
             return file, {place: {**node, "x-until": self._version}}
         fact, builder = self._endpoints[difference.theirs], SchemaBuilder()
         name = re.sub(r"\W+", "_", f"{fact['method'].lower()}{fact['path'].removeprefix('/api/v1')}").strip("_")
-        node = {"operationId": name, "tags": ["TODO"], "summary": "TODO.", "x-since": self._version}
+        node = {"operationId": name, "tags": ["TODO"], "summary": TODO, "description": TODO, "x-since": self._version}
         parameters = [
             {"name": variable, "in": "path", "required": True, "description": TODO, "schema": {"type": "string"}}
             for variable in re.findall(r"{(\w+)}", fact["path"])
