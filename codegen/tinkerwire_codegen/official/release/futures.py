@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from . import type_text
+from .calls import is_read
 from .classify import Classifier
+from .evaluation import Evaluator
+from .execution import Executor
 from .modules import Symbol
-from .name_resolution import Scope, iter_calls
+from .values import Environment, Text, options_of
+
+REQUEST_TYPE = "request_type"
 
 
-def read_futures(classifier: Classifier) -> list[dict[str, str]]:
+def read_futures(classifier: Classifier, evaluator: Evaluator) -> list[dict[str, str]]:
     """Read the pairs of request_type and result, sorted by name."""
-    pairs = set()
+    pairs: set[tuple[str, str]] = set()
+
+    def visit(call: ast.Call, environment: Environment) -> None:
+        request_type = next((keyword.value for keyword in call.keywords if keyword.arg == REQUEST_TYPE), None)
+        if request_type is None or not call.args:
+            return
+        target = classifier.modules.resolve(environment.module, call.args[0])
+        if isinstance(target, Symbol) and isinstance(target.node, ast.ClassDef):
+            result = type_text.render(classifier, environment.module, call.args[0])
+            for option in options_of(evaluator.evaluate(request_type, environment)):
+                if isinstance(option, Text) and option.constant is not None:
+                    pairs.add((option.constant, result))
+
+    executor = Executor(evaluator, visit)
     for module, tree in classifier.modules.trees.items():
-        if module.rpartition(".")[2].endswith("_test"):
-            continue
-        for scope, call in iter_calls(module, tree):
-            request_type = next((keyword.value for keyword in call.keywords if keyword.arg == "request_type"), None)
-            if request_type is None or not call.args:
-                continue
-            target = classifier.modules.resolve(module, call.args[0])
-            if isinstance(target, Symbol) and isinstance(target.node, ast.ClassDef):
-                result = type_text.render(classifier, module, call.args[0])
-                pairs |= {(name, result) for name in _possible_strings(scope, request_type)}
+        if is_read(module) and any(isinstance(n, ast.keyword) and n.arg == REQUEST_TYPE for n in ast.walk(tree)):
+            executor.run_module(module, tree)
     return [{"request_type": name, "result": result} for name, result in sorted(pairs)]
 
 
@@ -38,15 +47,3 @@ def read_protobuf_results(classifier: Classifier) -> list[str]:
                     type_text.render(classifier, module, element).removesuffix("#inmem") for element in symbol.node.elts
                 ]
     return names
-
-
-def _possible_strings(scope: Scope, expression: ast.expr | None) -> Iterator[str]:
-    """Yield the strings that an expression can have, through variables and conditions."""
-    if isinstance(expression, ast.Constant) and isinstance(expression.value, str):
-        yield expression.value
-    elif isinstance(expression, ast.IfExp):
-        yield from _possible_strings(scope, expression.body)
-        yield from _possible_strings(scope, expression.orelse)
-    elif isinstance(expression, ast.Name):
-        value = scope.find_value(expression.id)
-        yield from _possible_strings(scope, value if not isinstance(value, ast.Name) else None)

@@ -40,7 +40,7 @@ def read_facts(release: Release) -> dict[str, Any]:
         "types": types,
         "inmemory_types": in_memory,
         "endpoints": endpoints,
-        "futures": _read_part(problems, "futures", lambda: read_futures(classifier), []),
+        "futures": _read_part(problems, "futures", lambda: read_futures(classifier, evaluator), []),
         "proto_response_types": read_protobuf_results(classifier),
         "proto": read_proto(modules.trees, problems),
         "behaviour": behaviour,
