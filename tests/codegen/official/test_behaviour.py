@@ -64,6 +64,16 @@ def test_names_in_a_serializer_do_not_count() -> None:
     assert [change[:2] for change in list_changes(code)] == [("serializer", "ImagePart.data")]
 
 
+def test_helper_of_a_serializer_does_not_count() -> None:
+    """A serializer whose code moves into a helper is the same serializer; other code of the helper is another."""
+    helper = (TYPES, "class ImagePart", "def _encode(data):\n    return {}\n\n\nclass ImagePart")
+    call = (TYPES, "return base64.b64encode(value).decode()", "return _encode(value)")
+    same, other = "base64.b64encode(data).decode()", "base64.b32encode(data).decode()"
+    assert list_changes(call, (*helper[:2], helper[2].format(same))) == []
+    changed = {change[:2] for change in list_changes(call, (*helper[:2], helper[2].format(other)))}
+    assert changed == {("serializer", "ImagePart.data"), ("encoding", "ImagePart.data")}
+
+
 def test_record_keeps_the_history(tmp_path: Path) -> None:
     """Each version has the behaviour that was recorded for it or for the one before."""
     record_behaviour(tmp_path, "0.7.0", {"timeout": {"GET /a": ["5"]}})

@@ -250,6 +250,26 @@ CHANGES: dict[str, tuple[Edit, set[Found]]] = {
         ),
         rank("validator"),
     ),
+    "validator changed": (
+        replace(f"{T}image_chunk.py", "b64decode(value)", "b32decode(value)"),
+        {("changed", "validator", "ImageChunk.data")},
+    ),
+    "validator in an annotation": (
+        lora(
+            "    rank: Annotated[int, AfterValidator(_add)]\n",
+            "from typing import Annotated\nfrom pydantic import AfterValidator\n"
+            "def _add(value):\n    return value + 1\n",
+        ),
+        rank("validator"),
+    ),
+    "helper of a validator changed": (
+        replace(
+            f"{T}_pydantic_types/datum.py",
+            "isinstance(value, list)",
+            "isinstance(value, (list, tuple))",
+        ),
+        {("changed", "validator", "Datum")},
+    ),
     "setting of a model": (
         lora(f"    model_config = ConfigDict(str_strip_whitespace=True)\n{RANK}", "from pydantic import ConfigDict\n"),
         rank("setting", where="LoraConfig.str_strip_whitespace"),

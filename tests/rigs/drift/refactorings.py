@@ -11,6 +11,12 @@ HEALTH = '            "/api/v1/healthz",\n            cast_to=HealthResponse,\n'
 FRONT = "\n\nclass "
 CREATE = '"/api/v1/create_model"'
 TTL = 'f"/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/ttl"'
+IMAGE = f"{T}image_chunk.py"
+DECODE = """        if isinstance(value, str):
+            return base64.b64decode(value)
+        return value
+"""
+ENCODE = '        return base64.b64encode(value).decode("utf-8")\n'
 DUMP = 'model_dump(request, exclude_unset=False, exclude_none=True, mode="json")'
 
 
@@ -222,6 +228,38 @@ REFACTORINGS: dict[str, Edit] = {
             (f"{T}image_chunk.py", "def serialize_data(self, value: bytes)", "def _write(self, content: bytes)"),
             (f"{T}image_chunk.py", "b64encode(value)", "b64encode(content)"),
         )
+    ),
+    "validator by a helper": replace(
+        IMAGE,
+        DECODE,
+        "        return _decode(value)\n",
+        (
+            IMAGE,
+            FRONT,
+            "\n\ndef _decode(text):\n    if isinstance(text, str):\n        return base64.b64decode(text)\n"
+            f"    return text\n{FRONT}",
+        ),
+    ),
+    "validator with another style": replace(
+        IMAGE, "        return value\n", "        else:\n            return value\n"
+    ),
+    "serializer by a helper of another module": Edit(
+        replaced=(
+            (IMAGE, ENCODE, "        return _coding.encode(value)\n"),
+            (IMAGE, "from .._models", "from .. import _coding\nfrom .._models"),
+        ),
+        added={
+            "tinker/_coding.py": "from base64 import b64encode\n\n\ndef encode(data):\n"
+            "    return b64encode(data).decode('utf-8')\n"
+        },
+    ),
+    "serializer with a variable": replace(
+        IMAGE, ENCODE, '        text = base64.b64encode(value)\n        return text.decode("utf-8")\n'
+    ),
+    "serializer by a method": replace(
+        f"{T}optim_step_request.py",
+        "        data = handler(self)\n",
+        "        return self._write(handler(self))\n\n    def _write(self, data):\n",
     ),
     "generic base without a field": replace(
         LORA,

@@ -36,7 +36,7 @@ def read_constraints(
 ) -> dict[str, Any]:
     """Read the constraints of an annotation and the value beside it; other aliases than wire types are followed."""
     constraints: dict[str, Any] = {}
-    for place, node in _iter_parts(classifier, module, annotation, value, 0):
+    for place, node in iter_parts(classifier, module, annotation, value):
         if isinstance(node, ast.Call):
             for name, expression in _limits(node):
                 constraints[name] = _evaluate(classifier, place, expression)
@@ -45,9 +45,10 @@ def read_constraints(
     return constraints
 
 
-def _iter_parts(
-    classifier: Classifier, module: str, annotation: ast.expr, value: ast.expr | None, depth: int
+def iter_parts(
+    classifier: Classifier, module: str, annotation: ast.expr, value: ast.expr | None, depth: int = 0
 ) -> Iterator[tuple[str, ast.expr]]:
+    """Yield calls and names of an annotation and the value beside it, each with its module, also behind aliases."""
     if depth > MAXIMUM_DEPTH:
         return
     for node in (*ast.walk(unquote(annotation)), value):
@@ -62,7 +63,7 @@ def _iter_parts(
                 continue
             is_field = isinstance(target.node, ast.Call) and last_name(target.node) in ("Field", *SINGLE)
             if is_field or (classifier.classify(target) == "other" and _is_type(target.node)):
-                yield from _iter_parts(classifier, target.module, target.node, None, depth + 1)
+                yield from iter_parts(classifier, target.module, target.node, None, depth + 1)
 
 
 def _is_type(node: ast.expr) -> bool:

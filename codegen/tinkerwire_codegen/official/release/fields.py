@@ -10,6 +10,7 @@ from . import defaults, type_text
 from .alias_generators import generate_alias
 from .classify import Classifier, last_name, strip_subscript
 from .constraints import read_constraints
+from .fingerprints import decorated_functions, normalize_code
 from .modules import Symbol, assigned_value, iter_statements
 from .type_syntax import unquote
 
@@ -51,7 +52,7 @@ def _read_fields(
             fields["root"] = {"type": type_text.render(classifier, symbol.module, expression.slice), "required": True}
     bindings = {**dict.fromkeys(class_variables(classifier, symbol), "any"), **bindings}
     optional = any(k.arg == "total" and _evaluate_constant(k.value) is False for k in symbol.node.keywords)
-    encoded = _base64_fields(symbol.node)
+    encoded = _base64_fields(classifier, symbol)
     kind = classifier.classify(symbol)
     generator = read_settings(classifier, symbol).get("alias_generator") if kind == "pydantic" else None
     for statement in iter_statements(symbol.node.body):
@@ -210,17 +211,15 @@ def _read_default(
     return {"required": True}
 
 
-def _base64_fields(node: ast.ClassDef) -> set[str]:
+def _base64_fields(classifier: Classifier, symbol: Symbol) -> set[str]:
     """Return the fields whose serializer encodes their bytes as base64."""
+    assert isinstance(symbol.node, ast.ClassDef)
     names: set[str] = set()
-    for method in node.body:
-        if not isinstance(method, ast.FunctionDef):
-            continue
-        if not any(last_name(call) == "b64encode" for call in ast.walk(method) if isinstance(call, ast.Call)):
-            continue
-        for decorator in method.decorator_list:
-            if isinstance(decorator, ast.Call) and last_name(decorator) == "field_serializer":
-                names |= {str(_evaluate_constant(argument)) for argument in decorator.args}
+    for statement in symbol.node.body:
+        for decorator, method in decorated_functions(classifier.modules, symbol, statement):
+            is_serializer = isinstance(decorator, ast.Call) and last_name(decorator) == "field_serializer"
+            if is_serializer and "b64encode(" in normalize_code(classifier.modules, method):
+                names |= {str(_evaluate_constant(argument)) for argument in decorator.args}  # type: ignore[attr-defined]
     return names
 
 

@@ -6,16 +6,22 @@ import ast
 from typing import Any
 
 from .classify import Classifier, last_name
+from .constraints import iter_parts
 from .fields import read_field_details, read_fields, read_settings
-from .fingerprints import take_fingerprint
-from .modules import Function, Symbol, iter_statements
+from .fingerprints import decorated_functions, take_fingerprint
+from .modules import Function, FunctionSymbol, Symbol, iter_statements
 from .type_text import render
 from .types import list_types, reported
 
 Facts = dict[str, dict[str, Any]]
 
 SERIALIZERS = frozenset({"field_serializer", "model_serializer", "PlainSerializer", "WrapSerializer"})
-VALIDATORS = frozenset({"field_validator", "model_validator", "validator", "root_validator"})
+VALIDATORS = frozenset(
+    {
+        *("field_validator", "model_validator", "validator", "root_validator"),
+        *("AfterValidator", "BeforeValidator", "PlainValidator", "WrapValidator"),
+    }
+)
 SETTINGS = frozenset(
     {
         *("use_enum_values", "ser_json_bytes", "ser_json_timedelta", "ser_json_inf_nan", "ser_json_temporal"),
@@ -79,26 +85,28 @@ def _read_methods(classifier: Classifier, symbol: Symbol, owner: Symbol, add: An
     assert isinstance(owner.node, ast.ClassDef)
     for statement in iter_statements(owner.node.body):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            for call in ast.walk(statement.annotation):
-                if isinstance(call, ast.Call) and last_name(call) in SERIALIZERS:
-                    add_code(
-                        "serializer", f"{symbol.name}.{statement.target.id}", _fingerprint_call(classifier, owner, call)
-                    )
-        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        for decorator in statement.decorator_list:
+            for module, call in iter_parts(classifier, owner.module, statement.annotation, None):
+                if isinstance(call, ast.Call) and _kind_of_code(call):
+                    where = f"{symbol.name}.{statement.target.id}"
+                    add_code(_kind_of_code(call), where, _fingerprint_call(classifier, module, call))
+        for decorator, method in decorated_functions(classifier.modules, owner, statement):
             name = last_name(decorator)
             places = _decorated_fields(decorator)
             if name == "computed_field":
-                text = render(classifier, owner.module, statement.returns) if statement.returns else "any"
-                add("computed field", f"{symbol.name}.{_computed_name(decorator, statement)}", text)
-            elif name in SERIALIZERS or name in VALIDATORS:
-                kind = "serializer" if name in SERIALIZERS else "validator"
-                code = take_fingerprint(classifier.modules, owner.module, statement)
+                text = render(classifier, owner.module, method.node.returns) if method.node.returns else "any"
+                add("computed field", f"{symbol.name}.{_computed_name(decorator, method.node)}", text)
+            elif _kind_of_code(decorator):
+                code = take_fingerprint(classifier.modules, method)
                 options = sorted(ast.unparse(k) for k in getattr(decorator, "keywords", []) if k.arg != "check_fields")
                 for place in places or [""]:
                     where = f"{symbol.name}.{place}" if place else symbol.name
-                    add_code(kind, where, " ".join([code, *options]))
+                    add_code(_kind_of_code(decorator), where, " ".join([code, *options]))
+
+
+def _kind_of_code(expression: ast.expr) -> str:
+    """Return serializer or validator for a decorator or a part of an annotation that adds one, else nothing."""
+    name = last_name(expression)
+    return "serializer" if name in SERIALIZERS else "validator" if name in VALIDATORS else ""
 
 
 def _decorated_fields(decorator: ast.expr) -> list[str]:
@@ -113,15 +121,13 @@ def _computed_name(decorator: ast.expr, method: Function) -> str:
     return method.name
 
 
-def _fingerprint_call(classifier: Classifier, owner: Symbol, call: ast.Call) -> str:
-    parts = []
+def _fingerprint_call(classifier: Classifier, module: str, call: ast.Call) -> str:
+    # Serializers and validators of different kinds may have the same code.
+    parts = [last_name(call)] if last_name(call) not in SERIALIZERS else []
     for argument in call.args[:1]:
-        target = classifier.modules.resolve(owner.module, argument)
-        node = getattr(target, "node", None)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            parts.append(take_fingerprint(classifier.modules, target.module, node))  # type: ignore[union-attr]
-        else:
-            parts.append(ast.unparse(argument))
+        target = classifier.modules.resolve(module, argument)
+        is_function = isinstance(target, FunctionSymbol)
+        parts.append(take_fingerprint(classifier.modules, target) if is_function else ast.unparse(argument))  # type: ignore[arg-type]
     return " ".join([*parts, *sorted(ast.unparse(keyword) for keyword in call.keywords)])
 
 
