@@ -42,18 +42,34 @@ def compare_presence(
 
 def compare_statuses(key: str, before: Json, after: Json) -> Iterator[Change]:
     """Yield the statuses that were added or removed."""
-    if before["x-reversed"]:
-        return  # the client chooses the status of its response
     old, new = before["responses"], after["responses"]
-    for status in sorted(old.keys() - new.keys()):
-        if _range(status) not in new:
-            level = "breaking" if status.startswith("2") else "safe"
-            yield Change(level, "response", status, "the status is no longer returned", [key])
-    for status in sorted(new.keys() - old.keys()):
-        if _range(status) not in old:
-            had_default = "default" in old
-            level = "risky" if status.startswith(("2", "3")) or not had_default else "safe"
-            yield Change(level, "response", status, "the status may be returned now", [key])
+    gone = [status for status in sorted(old.keys() - new.keys()) if _range(status) not in new]
+    fresh = [status for status in sorted(new.keys() - old.keys()) if _range(status) not in old]
+    if before["x-reversed"]:
+        for status in gone:
+            level = "safe" if "default" in new else "risky"
+            yield Change(level, "request", status, "the status is no longer listed; a server may reject it", [key])
+        for status in fresh:
+            yield Change("safe", "request", status, "the status is accepted now", [key])
+        return
+    for status in gone:
+        level = "breaking" if status.startswith("2") else "safe"
+        yield Change(level, "response", status, "the status is no longer returned", [key])
+    for status in fresh:
+        had_default = "default" in old
+        level = "risky" if status.startswith(("2", "3")) or not had_default else "safe"
+        yield Change(level, "response", status, "the status may be returned now", [key])
+
+
+def _list_covers(status: str) -> list[str]:
+    """Return a status, its range, and for errors the default response, which describes them if they are not listed."""
+    default = ["default"] if status.startswith(("4", "5")) else []
+    return list(dict.fromkeys((status, _range(status), *default)))
+
+
+def _find_response(responses: Json, status: str) -> Json | None:
+    """Return the response that describes a status."""
+    return next((responses[cover] for cover in _list_covers(status) if cover in responses), None)
 
 
 def _range(status: str) -> str:
@@ -65,7 +81,7 @@ def _find_cover(identity: tuple[str, str], parts: dict[tuple[str, str], Signatur
     direction, key = identity
     place, _, media = key.partition(" ")
     ranges = [media, f"{media.partition('/')[0]}/*", "*/*"] if "/" in media else [media]
-    for outer in dict.fromkeys((place, _range(place))):
+    for outer in _list_covers(place):
         for candidate in ranges:
             part = parts.get((direction, f"{outer} {candidate}"))
             if part is not None and part.key != key:
@@ -100,9 +116,11 @@ def _describe_removed(part: SignaturePart, after: Json) -> Iterator[Change]:
         yield Change("risky", "request", part.part, reason, operations)
     elif kind in PARAMETERS:
         yield Change("breaking" if part.required else "risky", "response", part.part, "is no longer sent", operations)
-    elif kind in after["responses"] and part.direction == "response":
-        level = "risky" if name.startswith("header ") and not part.required else "breaking"
-        yield Change(level, "response", part.part, "is no longer returned", operations)
+    elif _find_response(after["responses"], kind) is not None:
+        is_header, is_request = name.startswith("header "), part.direction == "request"
+        level = "risky" if is_header and (is_request or not part.required) else "breaking"
+        reason = "is no longer accepted" if is_request else "is no longer returned"
+        yield Change(level, part.direction, part.part, reason, operations)
 
 
 def _describe_added(part: SignaturePart, before: Json) -> Iterator[Change]:
@@ -118,13 +136,21 @@ def _describe_added(part: SignaturePart, before: Json) -> Iterator[Change]:
         yield Change("breaking" if part.required else "safe", "request", part.part, reason, operations)
     elif kind in PARAMETERS:
         yield Change("safe", "response", part.part, "a new parameter, which readers may ignore", operations)
-    elif name.startswith("header ") and kind in before["responses"]:
-        yield Change("safe", part.direction, part.part, "a new header, which readers may ignore", operations)
-    elif kind in before["responses"] and part.direction == "response":
-        others = before["responses"][kind].get("content", {})
-        reason = (
-            "may be returned now; a client that does not accept it must not receive it"
-            if others
-            else "a body is returned now, although the old contract has no body"
-        )
-        yield Change("risky" if others else "safe", "response", part.part, reason, operations)
+    elif (response := _find_response(before["responses"], kind)) is not None:
+        yield _describe_added_to_response(part, response, is_header=name.startswith("header "))
+
+
+def _describe_added_to_response(part: SignaturePart, before: Json, *, is_header: bool) -> Change:
+    has_body = bool(before.get("content"))
+    if part.direction == "request" and is_header:
+        level, reason = ("breaking", "a new required header") if part.required else ("safe", "a new optional header")
+    elif part.direction == "request":
+        level = "safe" if has_body else "risky"
+        reason = "is accepted now" if has_body else "a body is accepted now; a server may require it"
+    elif is_header:
+        level, reason = "safe", "a new header, which readers may ignore"
+    elif has_body:
+        level, reason = "risky", "may be returned now; a client that does not accept it must not receive it"
+    else:
+        level, reason = "safe", "a body is returned now, although the old contract has no body"
+    return Change(level, part.direction, part.part, reason, [part.operation])

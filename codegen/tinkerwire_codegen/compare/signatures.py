@@ -104,8 +104,11 @@ def normalize_status(status: str | int) -> str:
 
 def normalize_media_type(media: str) -> str:
     """Return a media type in the form in which equal ones have equal texts."""
-    first, *parameters = [part.strip() for part in media.split(";")]
-    return ";".join([first.lower(), *sorted(parameter.replace('"', "").lower() for parameter in parameters)])
+    first, *parameters = [part.strip().lower().replace('"', "") for part in media.split(";")]
+    if first.endswith(("/json", "+json")):
+        # JSON is always UTF-8, and has no such parameter.
+        parameters = [parameter for parameter in parameters if parameter != "charset=utf-8"]
+    return ";".join([first, *sorted(parameters)])
 
 
 def _inside(parameter: Json) -> Json:
