@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 OMITTED = "omitting it"
 UNKNOWN = "a property of this name"
+VALUE = "the value"
 
 
 @dataclass(frozen=True)
@@ -60,20 +61,20 @@ class MismatchFinder:
         for key in ("anyOf", "oneOf"):
             if key in schema:
                 mismatches += self._check_union(schema[key], value, where, key)
-        if "const" in schema and not _is_equal(schema["const"], value):
-            text = f"the value {_shorten(value)} instead of {_shorten(schema['const'])}"
-            mismatches.append(Mismatch(where, text, "const"))
-        if "enum" in schema and not any(_is_equal(allowed, value) for allowed in schema["enum"]):
-            mismatches.append(Mismatch(where, f"the value {_shorten(value)}", "enum"))
         kinds = schema.get("type")
         if kinds and not any(_is_type(kind, value) for kind in (kinds if isinstance(kinds, list) else [kinds])):
             return [*mismatches, Mismatch(where, f"{_type_name(value)} instead of {_join_types(kinds)}", "type")]
+        if "const" in schema and not _is_equal(schema["const"], value):
+            text = f"{_describe_unlisted(value, [schema['const']])} instead of {_shorten(schema['const'])}"
+            mismatches.append(Mismatch(where, text, "const"))
+        if "enum" in schema and not any(_is_equal(allowed, value) for allowed in schema["enum"]):
+            mismatches.append(Mismatch(where, _describe_unlisted(value, schema["enum"]), "enum"))
         return mismatches + self._check_conditions(schema, value, where) + self._check_content(schema, value, where)
 
     def _check_conditions(self, schema: Json, value: Any, where: str) -> list[Mismatch]:
         mismatches = []
         if "not" in schema and self._is_valid(schema["not"], value):
-            mismatches.append(Mismatch(where, f"a value that is excluded, such as {_shorten(value)},", "not"))
+            mismatches.append(Mismatch(where, "a value that is excluded", "not"))
         if "if" in schema:
             branch = "then" if self._is_valid(schema["if"], value) else "else"
             found = self.find(schema.get(branch, True), value, where)
@@ -159,9 +160,7 @@ class MismatchFinder:
     def _check_union(self, members: list[Any], value: Any, where: str, keyword: str) -> list[Mismatch]:
         accepting = sum(self._is_valid(member, value) for member in members)
         if accepting > 1 and keyword == "oneOf":
-            return [
-                Mismatch(where, f"a value of {accepting} members of the union, such as {_shorten(value)},", keyword)
-            ]
+            return [Mismatch(where, f"a value of {accepting} members of the union", keyword)]
         if accepting:
             return []
         members = list(self._expand(members, 0))
@@ -269,6 +268,12 @@ def _type_name(value: Any) -> str:
     if isinstance(value, float) and not value.is_integer():
         return "a fraction"
     return next(kind for kind in (*KINDS, "integer", "number") if _is_type(kind, value))
+
+
+def _describe_unlisted(value: Any, listed: list[Any]) -> str:
+    """Describe a value that is not listed, by its type if no listed value has that type."""
+    has_type = any(_type_name(item) == _type_name(value) for item in listed)
+    return f"{VALUE} {_shorten(value)}" if has_type else _type_name(value)
 
 
 def _join_types(kinds: Any) -> str:

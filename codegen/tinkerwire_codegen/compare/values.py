@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from .change import Change
 from .examples import embed
-from .explain import OMITTED, UNKNOWN, Mismatch
+from .explain import OMITTED, UNKNOWN, VALUE, Mismatch
 from .schemas import Equality, Schemas
 from .subset import Obstacle, SubsetProver
 
@@ -88,10 +89,22 @@ def _try_values(prover: SubsetProver, obstacle: Obstacle, inner: Any, outer: Any
         if accepting.is_valid(value) and not rejecting.is_valid(value):
             mismatches = prover.outer.mismatches.find(outer, value)
             for mismatch in mismatches or [Mismatch(obstacle.where, "a value", obstacle.keyword)]:
-                found.setdefault(mismatch, value)
+                if not _is_repetition(mismatch, obstacle, found):
+                    found.setdefault(mismatch, value)
             if len(found) >= MAX_SHOWN:
                 break
     return list(found.items())
+
+
+def _is_repetition(mismatch: Mismatch, obstacle: Obstacle, found: Iterable[Mismatch]) -> bool:
+    """Report whether another unlisted value is found; if any value may come, the others show nothing more."""
+    is_unlisted = mismatch.keyword in ("enum", "const") and mismatch.what.startswith(VALUE)
+    if not is_unlisted or mismatch.where != obstacle.where or "enum" in obstacle.inner:
+        return False
+    return any(
+        (other.where, other.keyword) == (mismatch.where, mismatch.keyword) and other.what.startswith(VALUE)
+        for other in found
+    )
 
 
 def _explains(mismatch: Mismatch, obstacle: Obstacle) -> bool:
