@@ -102,6 +102,23 @@ class Schemas:
         names = {name for node in nodes for name in _union_members(node)}
         return {name for name in names if self._is_object(name)}
 
+    def declared_names(self, schema: Any) -> set[str]:
+        """Return the names of all properties that a schema declares, also in the schemas that it combines."""
+        names: set[str] = set()
+        todo, seen = [schema], set()
+        while todo:
+            part = todo.pop()
+            if not isinstance(part, dict):
+                continue
+            names |= {*part.get("properties", {}), *part.get("required", [])}
+            if "$ref" in part and part["$ref"] not in seen:
+                seen.add(part["$ref"])
+                todo.append(self.resolve(part["$ref"]))
+            todo += [member for key in ("anyOf", "oneOf", "allOf") for member in part.get(key, [])]
+            todo += [part.get(key) for key in ("if", "then", "else")]
+            todo += part.get("dependentSchemas", {}).values()
+        return names
+
     def _is_object(self, name: str) -> bool:
         merged = self.merge({"$ref": f"#/components/schemas/{name}"})
         return isinstance(merged, dict) and ("properties" in merged or merged["type"] == ["object"])

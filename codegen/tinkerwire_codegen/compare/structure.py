@@ -70,7 +70,7 @@ class _Walk:
             if all(names):
                 where = names[1]
                 yield from self._annotations(old, new, where)
-        if bool(_union(old)) is not bool(_union(new)):
+        if bool(_union(old)) is not bool(_union(new)) and not any(map(_has_rules_beside_union, (old, new))):
             sides = [{"anyOf": _union(schema) or [_without_annotations(schema)]} for schema in (old, new)]
             for old_value, new_value in self._members(sides[0], sides[1]):
                 yield from self.compare(old_value, new_value, where)
@@ -87,16 +87,18 @@ class _Walk:
             yield from self.compare(old_value, new_value, f"{where}[{index}]")
         for old_value, new_value in self._members(old, new):
             yield from self.compare(old_value, new_value, where)
-        if where not in self._reported:
+        # Tags are compared already, and each member has one.
+        if where not in self._reported and not ("discriminator" in old and "discriminator" in new):
             yield from self._one_sided_members(old, new, where)
 
     def _properties(self, old: Json, new: Json, where: str) -> Iterator[Change]:
         before, after = old.get("properties", {}), new.get("properties", {})
+        names_of_old, names_of_new = self._old.declared_names(old), self._new.declared_names(new)
         for name in sorted(before.keys() | after.keys()):
             place = f"{where}.{name}" if where else name
             if name in before and name in after:
                 yield from self.compare(before[name], after[name], place)
-            elif place not in self._reported:
+            elif place not in self._reported and name not in (names_of_new if name in before else names_of_old):
                 yield self._one_sided(place, removed=name in before)
 
     def _one_sided(self, place: str, *, removed: bool) -> Change:
@@ -198,6 +200,10 @@ def _flatten(schemas: Schemas, schema: Json, depth: int = 0) -> Json:
         inner = _flatten(schemas, target, depth + 1) if isinstance(target, dict) else {}
         flat = {**inner, **flat, "properties": {**inner.get("properties", {}), **flat.get("properties", {})}}
     return flat
+
+
+def _has_rules_beside_union(schema: Json) -> bool:
+    return bool(_union(schema)) and bool(schema.keys() & STRUCTURAL - {"anyOf", "oneOf"})
 
 
 def _union(schema: Json) -> list[Json]:

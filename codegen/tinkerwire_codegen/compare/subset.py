@@ -265,7 +265,7 @@ class SubsetProver:
         is_open = rest is True or rest == {}
         inner_patterns = inner.get("patternProperties", {})
         outer_patterns = outer.get("patternProperties", {})
-        known = {*inner.get("properties", {}), *inner.get("required", [])}
+        known = self.inner.declared_names(inner)
         for name in sorted(known | outer.get("properties", {}).keys()):
             if name not in known and is_open and not any(matches(pattern, name) for pattern in inner_patterns):
                 continue  # clients do not send names that only the other contract declares

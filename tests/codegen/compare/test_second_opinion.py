@@ -23,6 +23,7 @@ REASONS = {
     **dict.fromkeys(("multipleOf of fractions", "definition by anchor", "dynamic reference"), CANNOT),
     **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties", "dependentSchemas"), IGNORES),
     **dict.fromkeys(("not ", "if and then", "then ", "else ", "allOf", "oneOf of tagged"), OBEYS),
+    **dict.fromkeys(("rules between properties", "property moved under"), OBEYS),
     **dict.fromkeys(("integer as a number", "propertyNames of known", "maxProperties of a closed"), OBEYS),
     "definition with a sibling": "jsoncompat ignores keywords beside a reference",
     "property added": "jsoncompat expects properties that the old schema does not declare",
