@@ -17,10 +17,14 @@ from .bundle import bundle, find_malformed_nodes, list_families_of_schemas
 from .marks import MARKS, Problem, find_wrong_marks, is_version
 from .proto_rules import find_proto_errors
 from .rules import (
+    META_VALIDATOR,
     find_family_cycles,
+    find_invalid_earlier_schemas,
     find_missing_descriptions,
     find_reference_cycles,
     find_unknown_keywords,
+    find_wrong_enums,
+    find_wrong_names,
     find_wrong_operations,
 )
 from .source import ContractFiles, read_files
@@ -42,7 +46,7 @@ def check_contract(folder: Path) -> Json:
     if not malformed:
         document, dangling = bundle(files)
         errors += dangling
-        problems = list(_document_problems(document, list_families_of_schemas(files)))
+        problems = list(_document_problems(document, list_families_of_schemas(files), check_values=not dangling))
         errors += [f"{files.locate(place)}: {place}: {text}" for place, text in problems]
         if not dangling and not problems:
             # A missing description, for example, has a clearer message already.
@@ -69,26 +73,32 @@ def _rule_errors(files: ContractFiles) -> Iterator[str]:
                 *find_wrong_marks(part, newest),
                 *find_missing_descriptions(part),
                 *find_unknown_keywords(part),
+                *find_wrong_enums(part),
+                *find_invalid_earlier_schemas(part),
                 *find_wrong_operations(part, names),
             ):
                 yield f"{file.path}:{file.find_line(place)[1]}: {place}: {text}"
 
 
-def _document_problems(document: Json, families: Mapping[str, str]) -> Iterator[Problem]:
+def _document_problems(document: Json, families: Mapping[str, str], *, check_values: bool) -> Iterator[Problem]:
     """Yield what is wrong with the schemas of the document, and what the generators cannot use."""
     schemas = document["components"]["schemas"]
     problems = list(_json_schema_errors(document))
     yield from problems
     # A check of values relies on schemas that are valid.
     if not problems:
-        yield from find_reference_cycles(schemas)
+        cycles = list(find_reference_cycles(schemas))
+        yield from cycles
         yield from find_family_cycles(schemas, families)
         yield from _generator_errors(document)
+        yield from find_wrong_names(document)
+        if check_values and not cycles:
+            yield from _wrong_defaults(document)
 
 
 def _json_schema_errors(document: Json) -> Iterator[Problem]:
     """Yield the schemas that are not valid JSON Schema."""
-    validator = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    validator = META_VALIDATOR
     for name, schema in document["components"]["schemas"].items():
         place = f"#/components/schemas/{name}"
         if not isinstance(schema, dict):
@@ -125,9 +135,6 @@ def _generator_errors(document: Json) -> Iterator[Problem]:
         for field, detail in properties.items():
             if "enum" in detail or "properties" in detail:
                 yield f"{place}/properties/{field}", "must be a $ref to a named schema under components.schemas"
-            if "default" in detail and "$ref" not in str(detail):
-                for error in Draft202012Validator(detail).iter_errors(detail["default"]):
-                    yield f"{place}/properties/{field}/default", f"{error.message}"
     names: dict[str, str] = {}
     for path, item in document["paths"].items():
         for method, operation in item.items():
@@ -138,19 +145,33 @@ def _generator_errors(document: Json) -> Iterator[Problem]:
             owner = names.setdefault(str(operation.get("operationId")), f"{method} {path}")
             if owner != f"{method} {path}":
                 yield f"#/paths/{path}/{method}", f"operationId {operation['operationId']} is that of {owner} already"
-            yield from _undeclared_parameters(path, method, operation)
+            yield from _wrong_parameters(path, method, operation)
             result = _value_of_mark(operation, "x-result", None)
             if result is not None and result not in document["components"]["schemas"]:
                 yield f"#/paths/{path}/{method}", f"x-result {result!r} is not the name of a schema"
 
 
-def _undeclared_parameters(path: str, method: str, operation: Json) -> Iterator[Problem]:
-    """Yield a message for each parameter that only the path has, or only the operation."""
+def _wrong_parameters(path: str, method: str, operation: Json) -> Iterator[Problem]:
+    """Yield a message for each parameter that only the path has, only the operation, or the operation twice."""
     parameters = [parameter for parameter in operation.get("parameters", []) if isinstance(parameter, dict)]
+    known = [(parameter.get("in"), parameter.get("name")) for parameter in parameters]
+    for index, (kind, name) in enumerate(known):
+        if (kind, name) in known[:index]:
+            yield f"#/paths/{path}/{method}/parameters/{index}", f"{kind} parameter {name!r} is listed twice; keep one"
     declared = {str(parameter.get("name")) for parameter in parameters if parameter.get("in") == "path"}
     for name in sorted(declared ^ {*re.findall(r"{(\w+)}", path)}):
         text = "is declared, but not in the path" if name in declared else "is in the path, but not declared"
         yield f"#/paths/{path}/{method}", f"parameter {name!r} {text}"
+
+
+def _wrong_defaults(document: Json) -> Iterator[Problem]:
+    """Yield the defaults of properties that their schemas reject."""
+    components = document["components"]
+    for name, schema in components["schemas"].items():
+        for field, detail in schema.get("properties", {}).items():
+            if "default" in detail:
+                for error in Draft202012Validator({**detail, "components": components}).iter_errors(detail["default"]):
+                    yield f"#/components/schemas/{name}/properties/{field}/default", error.message
 
 
 def _value_of_mark(node: Json, mark: str, default: Any) -> Any:

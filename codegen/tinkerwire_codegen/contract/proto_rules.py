@@ -9,7 +9,7 @@ from pathlib import Path
 from tinkerwire_base.conversion.versioning import Version, parse_version
 
 from .marks import VERSION, is_version
-from .protobuf import AVAILABILITY_COMMENT, FILE
+from .protobuf import AVAILABILITY_COMMENT, FILE, compile_descriptors
 
 _OWNER = re.compile(r"(message|enum)\s+(\w+)\s*\{")
 _FIELD = re.compile(r"[\w.<>, ]*?(\w+)\s*=\s*\d+\s*(?:\[.*\])?;")
@@ -26,6 +26,21 @@ def find_proto_errors(folder: Path, newest: str) -> Iterator[str]:
         broken = path.read_bytes()[: error.start].count(b"\n") + 1
         yield f"{path}:{broken}: must be UTF-8, got the byte {error.object[error.start]:#04x}; convert the file"
         return
+    problems = [*_find_wrong_lines(path, lines, newest)]
+    yield from problems or _compile(path)
+
+
+def _compile(path: Path) -> Iterator[str]:
+    try:
+        compile_descriptors(path)
+    except ValueError as error:
+        for line in str(error).removeprefix(f"{path}: ").splitlines():
+            # protoc writes FILE:LINE:COLUMN: TEXT.
+            found = re.search(r":(\d+):\d+: (.*)", line)
+            yield f"{path}:{found[1]}: {found[2]}" if found else f"{path}:1: {line}"
+
+
+def _find_wrong_lines(path: Path, lines: list[str], newest: str) -> Iterator[str]:
     start: Version | None = None
     for number, line in enumerate(lines, 1):
         code, _, comment = (part.strip() for part in line.partition("//"))

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
 from .bundle import find_refs
 from .marks import Problem
 from .structure import PARTS, Part
 
 Json = dict[str, Any]
+META_VALIDATOR = Draft202012Validator(
+    Draft202012Validator.META_SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER
+)
+"""Validator of schemas, patterns included."""
 SCHEMAS = "#/components/schemas/"
 DESCRIBED = frozenset({"named schema", "property", "operation", "parameter", "header", "response"})
 """The kinds of parts that need a description; the generated code has it as a docstring."""
@@ -37,9 +44,10 @@ KEYWORDS = frozenset(
 
 def find_missing_descriptions(part: Part) -> Iterator[Problem]:
     """Yield the place of a part that needs a description and has none."""
-    if part.kind not in DESCRIBED or not isinstance(part.node, dict):
+    is_earlier = part.kind == "earlier schema"
+    if (part.kind not in DESCRIBED and not is_earlier) or not isinstance(part.node, dict):
         return
-    if part.kind in SHARED and "$ref" in part.node:
+    if (part.kind in SHARED and "$ref" in part.node) or (is_earlier and "description" not in part.node):
         return
     for key in ("summary", "description") if part.kind == "operation" else ("description",):
         text = part.node.get(key)
@@ -57,6 +65,63 @@ def find_unknown_keywords(part: Part) -> Iterator[Problem]:
                 yield f"{part.place}/{key}", f"{key!r} is not a keyword of JSON Schema; correct or remove it"
 
 
+def find_wrong_enums(part: Part) -> Iterator[Problem]:
+    """Yield repeated values of an enum, and versions of values that the enum does not list."""
+    if not isinstance(part.node, dict) or not isinstance(part.node.get("enum"), list):
+        return
+    values = [json.dumps(value, sort_keys=True) for value in part.node["enum"]]
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield f"{part.place}/enum/{index}", f"the value {value} is listed twice; keep one"
+    known = {value if isinstance(value, str) else json.dumps(value) for value in part.node["enum"]}
+    for mark in ("x-enum-since", "x-enum-until"):
+        versions = part.node.get(mark)
+        for name in versions if isinstance(versions, dict) else ():
+            if name not in known:
+                yield f"{part.place}/{mark}/{name}", f"{name!r} is not a value of the enum; correct or remove it"
+
+
+def find_invalid_earlier_schemas(part: Part) -> Iterator[Problem]:
+    """Yield what is not valid JSON Schema in an earlier form."""
+    if part.kind == "earlier schema":
+        for error in META_VALIDATOR.iter_errors(part.node):
+            steps = "".join(f"/{step}" for step in error.absolute_path)
+            yield f"{part.place}{steps}", f"{error.instance!r:.100} is not valid JSON Schema"
+
+
+def find_wrong_names(document: Json) -> Iterator[Problem]:
+    """Yield repeated tags, and names of operations and security schemes that the document lacks."""
+    tags = [tag.get("name") for tag in document.get("tags", [])]
+    yield from (
+        (f"#/tags/{index}", f"tag {name!r} is listed twice; keep one")
+        for index, name in enumerate(tags)
+        if name in tags[:index]
+    )
+    schemes = document["components"].get("securitySchemes", {})
+    yield from _find_unknown_schemes("#", document, schemes)
+    operations = {
+        f"#/paths/{path}/{method}": operation
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if isinstance(operation, dict)
+    }
+    names = {operation.get("operationId") for operation in operations.values()}
+    for place, operation in operations.items():
+        yield from _find_unknown_schemes(place, operation, schemes)
+        for status, response in operation.get("responses", {}).items():
+            for name, link in response.get("links", {}).items():
+                if link.get("operationId") not in names:
+                    target = f"operationId {link.get('operationId')!r} is not an operation; correct the name"
+                    yield f"{place}/responses/{status}/links/{name}", target
+
+
+def _find_unknown_schemes(place: str, node: Json, schemes: Json) -> Iterator[Problem]:
+    for index, requirement in enumerate(node.get("security", [])):
+        for name in requirement:
+            if name not in schemes:
+                yield f"{place}/security/{index}", f"security scheme {name!r} does not exist; define it in openapi.yaml"
+
+
 def find_wrong_operations(part: Part, tags: list[Any]) -> Iterator[Problem]:
     """Yield an error unless an operation has one tag of the document, and responses; its path has nothing else."""
     if part.kind == "path" and isinstance(part.node, dict):
@@ -66,6 +131,8 @@ def find_wrong_operations(part: Part, tags: list[Any]) -> Iterator[Problem]:
         return
     if not isinstance(part.node.get("responses"), dict):
         yield part.place, "has no responses; a default response is required"
+    elif "default" not in part.node["responses"]:
+        yield f"{part.place}/responses", "has no default response; describe the body of errors"
     used = part.node.get("tags")
     if not isinstance(used, list) or len(used) != 1:
         yield part.place, f"tags must list one tag of openapi.yaml, got {used!r:.100}"
