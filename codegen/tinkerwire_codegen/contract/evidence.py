@@ -16,6 +16,7 @@ from .source import LOADER
 Json = dict[str, Any]
 
 FILE = "evidence.yaml"
+NOTE = "# Written by `python -m tinkerwire_codegen evidence --write`; edits are lost.\n"
 MARK = "x-evidence"
 ASSUMED = "assumed"
 ANY = "(any operation)"
@@ -29,6 +30,12 @@ def load_evidence(folder: Path) -> Json | None:
         return None
     evidence: Json = yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)
     return evidence
+
+
+def write_evidence(folder: Path, evidence: Json) -> None:
+    """Write the evidence of the contract in ``folder``."""
+    text = yaml.safe_dump(evidence, sort_keys=False, default_flow_style=None, width=118)
+    (folder / FILE).write_text(NOTE + text, encoding="utf-8", newline="\n")
 
 
 def add_evidence(document: Json, evidence: Json, version: str) -> Json:

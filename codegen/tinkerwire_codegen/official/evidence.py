@@ -33,32 +33,34 @@ def collect_evidence(
     """
     paths = _operations_by_path(document)
     evidence: Json = {"releases": [], "types": {}, "operations": {}, "headers": {}, "statuses": {}, "names": {}}
-    constant_names = {
-        "headers": _header_names(document),
-        "statuses": _statuses(document),
-        "names": _specific_names(document),
-    }
     for version, release in releases:
-        evidence["releases"].append(version)
-        facts = read_facts(release)
-        for name, fact in {**facts["inmemory_types"], **facts["types"]}.items():
-            known = evidence["types"].setdefault(name, {"files": {}, "fields": {}})
-            _add_file(known["files"], version, _file_of(release, fact["module"]))
-            for field in fact.get("fields", {}):
-                known["fields"].setdefault(field, version)
-        for fact in facts["endpoints"].values():
-            for name in paths.get((fact["method"], _shape(fact["path"])), []):
-                _add_operation(evidence["operations"], name, version, release, fact)
-        constants = _read_constants(release)
-        for group, names in constant_names.items():
-            for name in names:
-                _add_file(evidence[group].setdefault(name, {}), version, constants.get(name.lower(), ""))
-    for group in constant_names:
-        evidence[group] = {name: files for name, files in evidence[group].items() if any(files.values())}
+        add_release(evidence, document, version, release, read_facts(release))
     evidence["captures"] = _read_captures(document, paths, captures)
     evidence["observed"] = _read_observations(paths, observations)
     evidence["observed_fields"] = _read_observed_fields(document, observations)
     return evidence
+
+
+def add_release(evidence: Json, document: Json, version: str, release: Release, facts: Json) -> None:
+    """Add what a release shows, which is later than the releases in the evidence, or the last of them again."""
+    if version not in evidence["releases"]:
+        evidence["releases"].append(version)
+    for name, fact in {**facts["inmemory_types"], **facts["types"]}.items():
+        known = evidence["types"].setdefault(name, {"files": {}, "fields": {}})
+        _add_file(known["files"], version, _file_of(release, fact["module"]))
+        for field in fact.get("fields", {}):
+            known["fields"].setdefault(field, version)
+    paths = _operations_by_path(document)
+    for fact in facts["endpoints"].values():
+        for name in paths.get((fact["method"], _shape(fact["path"])), []):
+            _add_operation(evidence["operations"], name, version, release, fact)
+    constants = _read_constants(release)
+    groups = (("headers", _header_names), ("statuses", _statuses), ("names", _specific_names))
+    for group, list_names in groups:
+        for name in list_names(document):
+            file = constants.get(name.lower(), "")
+            if file or name in evidence[group]:
+                _add_file(evidence[group].setdefault(name, {}), version, file)
 
 
 def _add_operation(operations: Json, name: str, version: str, release: Release, fact: Json) -> None:

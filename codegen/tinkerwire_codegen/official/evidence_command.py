@@ -8,15 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..contract.bundle import load
-from ..contract.evidence import ANY, ASSUMED, FILE, count_evidence
+from ..contract.evidence import ANY, ASSUMED, FILE, count_evidence, write_evidence
 from ..contract.export import build_openapi
 from .evidence import collect_evidence
 from .release.archive import open_release
 
-NOTE = "# Written by `python -m tinkerwire_codegen evidence --write`; edits are lost.\n"
 KINDS = ("release", "capture", "observed", ANY, ASSUMED)
 
 
@@ -46,8 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         captures = json.loads(arguments.captures.read_text(encoding="utf-8"))
         observations = arguments.observed.read_text(encoding="utf-8")
         evidence = collect_evidence(document, releases, captures, observations)
-        text = yaml.safe_dump(evidence, sort_keys=False, default_flow_style=None, width=118)
-        (arguments.schema / FILE).write_text(NOTE + text, encoding="utf-8")
+        write_evidence(arguments.schema, evidence)
     print(render_counts(arguments.schema, versions))  # noqa: T201
     return 0
 

@@ -8,11 +8,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from ...contract.bundle import load
+from ...contract.evidence import load_evidence, write_evidence
 from ...contract.lint import check_contract
 from ...generate.package import generate
 from ..comparison import Difference
 from ..drift.behaviour import FILE as BEHAVIOUR_FILE
 from ..drift.behaviour import compare_behaviour, has_record, read_record, record_behaviour
+from ..evidence import add_release
 from ..release.archive import Release
 from .absorption import Absorption, absorb_facts
 from .decisions import list_decisions
@@ -39,6 +42,7 @@ def write_release(schema: Path, out: Path, changelog: Path | None, release: Rele
         shutil.copytree(schema, copy)
         absorption = absorb_facts(copy, facts, read_descriptions(release), version)
         check_contract(copy)
+        _record_evidence(copy, release, facts, version)
         for file in sorted(copy.iterdir()):
             original = schema / file.name
             if file.is_file() and (not original.exists() or file.read_bytes() != original.read_bytes()):
@@ -54,6 +58,14 @@ def write_release(schema: Path, out: Path, changelog: Path | None, release: Rele
     report = _render_report(absorption, schema)
     # The record is complete; a person reads it, because models and handlers do not follow from it.
     return "\n".join([report, *(f"- recorded in {BEHAVIOUR_FILE}: {difference}" for difference in changed)])
+
+
+def _record_evidence(schema: Path, release: Release, facts: Json, version: str) -> None:
+    """Add what the release shows to the evidence of the contract, if it has any."""
+    evidence = load_evidence(schema)
+    if evidence is not None:
+        add_release(evidence, load(schema), version, release, facts)
+        write_evidence(schema, evidence)
 
 
 def add_entry(text: str, entry: str) -> str:

@@ -15,6 +15,7 @@ from rigs.absorb.truncation import truncate_contract
 from support.release import VERSION, descriptor, sources, write_contract
 from tinkerwire_base.conversion.versioning import project
 from tinkerwire_codegen.contract.bundle import load
+from tinkerwire_codegen.contract.evidence import load_evidence, write_evidence
 from tinkerwire_codegen.contract.protobuf import describe_proto, load_proto, project_proto
 from tinkerwire_codegen.official.absorb import release as release_module
 from tinkerwire_codegen.official.absorb.absorption import Absorption, absorb_facts
@@ -22,6 +23,7 @@ from tinkerwire_codegen.official.absorb.decisions import list_decisions
 from tinkerwire_codegen.official.absorb.descriptions import read_descriptions
 from tinkerwire_codegen.official.absorb.release import add_entry, write_release
 from tinkerwire_codegen.official.drift.detection import find_drift
+from tinkerwire_codegen.official.evidence import collect_evidence
 from tinkerwire_codegen.official.release.archive import Release
 from tinkerwire_codegen.official.release.read import read_facts
 
@@ -252,6 +254,25 @@ def test_newest_release_is_absorbed_into_the_contract_before_it(
     assert changelog.read_text().endswith(f"### Added\n\n{entry}")
     assert "to decide (1):\n- descriptions marked TODO: reword them (1 in admin.yaml, 2 in weights.yaml)" in report
     assert generated == [(schema, tmp_path / "generated")]
+
+
+def test_release_is_evidence_of_what_it_adds(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evidence of the contract gets the files of the release; absorbing again changes nothing."""
+    monkeypatch.setattr(release_module, "generate", lambda *_: None)
+    # The contract of this test has no descriptions.
+    monkeypatch.setattr(release_module, "check_contract", lambda *_: None)
+    write_evidence(schema, collect_evidence(load(schema), [(VERSION, make_release())], [], ""))
+    release = make_release("required field added")
+    texts = []
+    for _ in range(2):
+        write_release(schema, tmp_path / "generated", None, release, read_facts(release), NEW)
+        texts.append((schema / "evidence.yaml").read_text())
+    evidence = load_evidence(schema) or {}
+    assert evidence["releases"] == [VERSION, NEW]
+    assert evidence["types"]["StartRequest"]["files"] == {VERSION: "tinker/types/all.py"}
+    fields = evidence["types"]["StartRequest"]["fields"]
+    assert (fields["mode"], fields["owner"]) == (VERSION, NEW)
+    assert texts[0] == texts[1]
 
 
 def test_contract_with_errors_is_not_written(schema: Path, tmp_path: Path) -> None:
