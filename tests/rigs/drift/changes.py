@@ -79,6 +79,13 @@ CHANGES: dict[str, tuple[Edit, set[Found]]] = {
         lora(f"    model_config = {{'extra': 'allow'}}\n{RANK}"),
         {("changed", "strictness", "LoraConfig")},
     ),
+    "strictness by a constant": (
+        lora(
+            f"    model_config = _CONFIG\n{RANK}",
+            "from pydantic import ConfigDict\n_CONFIG = ConfigDict(extra='allow')\n",
+        ),
+        {("changed", "strictness", "LoraConfig")},
+    ),
     "enum value added": (
         replace(f"{T}request_error_category.py", "    User = auto()\n", "    User = auto()\n    Network = auto()\n"),
         {("added", "value", "RequestErrorCategory")},
@@ -281,6 +288,10 @@ CHANGES: dict[str, tuple[Edit, set[Found]]] = {
     "minimum": (lora("    rank: int = Field(ge=1)\n", "from pydantic import Field\n"), rank()),
     "minimum by a constant": (
         lora("    rank: int = Field(ge=_LEAST)\n", "from pydantic import Field\n_LEAST = 2 * 2\n"),
+        rank(),
+    ),
+    "minimum by a mapping": (
+        lora("    rank: int = Field(**_LIMITS)\n", "from pydantic import Field\n_LIMITS = {'ge': 1}\n"),
         rank(),
     ),
     "maximum in Annotated": (

@@ -61,6 +61,9 @@ REFACTORINGS: dict[str, Edit] = {
         "_Path.CREATE", 'from enum import Enum\n\n\nclass _Path(str, Enum):\n    CREATE = "/api/v1/create_model"\n'
     ),
     "path by a table": path('_PATHS["create"]', '_PATHS = {"create": "/api/v1/create_model"}\n'),
+    "path by a constant of a class": path(
+        "_Paths.CREATE", 'class _Paths:\n    BASE = "/api/v1"\n    CREATE = f"{BASE}/create_model"\n'
+    ),
     "path in parts": replace(
         REST, TTL, 'f"/api/v1/training_runs/{training_run_id}" f"/checkpoints/{checkpoint_id}" + "/ttl"'
     ),
@@ -214,6 +217,9 @@ REFACTORINGS: dict[str, Edit] = {
     ),
     "limits by constants": replace(
         SEARCH, "ge=1, le=200", "ge=1, le=_MOST", (SEARCH, FRONT, "\n\n_MOST = 2 * 100\n\n\nclass ")
+    ),
+    "limits by a mapping": replace(
+        SEARCH, "ge=1, le=200", "**_PAGE", (SEARCH, FRONT, "\n\n_PAGE = dict(ge=1, le=200)\n\n\nclass ")
     ),
     "limits by annotated_types": replace(
         SEARCH,

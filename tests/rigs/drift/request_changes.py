@@ -191,6 +191,10 @@ REQUEST_CHANGES: dict[str, tuple[Edit, set[Found]]] = {
         replace(MODELS, "exclude_unset=False", "exclude_unset=True"),
         {("changed", "dump", "POST /api/v1/create_model")},
     ),
+    "dump without a field": (
+        replace(MODELS, 'mode="json"', 'mode="json", exclude={"lora_config"}'),
+        {("changed", "dump", "POST /api/v1/create_model")},
+    ),
     "dump by alias": (
         replace(MODELS, 'mode="json"', 'mode="json", by_alias=True'),
         {("changed", "dump", "POST /api/v1/create_model")},

@@ -31,6 +31,14 @@ UNREADABLE: dict[str, tuple[Edit, str]] = {
         lora("    rank: int = Field(ge=int(os.environ['N']))\n", "import os\nfrom pydantic import Field\n"),
         LORA,
     ),
+    "limits from a function outside": (
+        lora("    rank: int = Field(**external.limits())\n", "import external\nfrom pydantic import Field\n"),
+        LORA,
+    ),
+    "configuration from a function outside": (
+        lora("    model_config = external.make()\n    rank: int\n", "import external\n"),
+        LORA,
+    ),
     "model made by a function": (
         lora("    rank: int\n", "from pydantic import create_model\nMade = create_model('Made')\n"),
         LORA,

@@ -38,7 +38,7 @@ def read_constraints(
     constraints: dict[str, Any] = {}
     for place, node in iter_parts(classifier, module, annotation, value):
         if isinstance(node, ast.Call):
-            for name, expression in _limits(node):
+            for name, expression in _limits(classifier, place, node):
                 constraints[name] = _evaluate(classifier, place, expression)
         else:
             constraints |= NAMED.get(last_name(node), {})
@@ -72,17 +72,17 @@ def _is_type(node: ast.expr) -> bool:
     return isinstance(node, ast.Subscript | ast.BinOp | ast.Name | ast.Attribute)
 
 
-def _limits(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+def _limits(classifier: Classifier, module: str, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     name = last_name(call)
     if name in SINGLE and (call.args or call.keywords):
         yield SINGLE[name], call.args[0] if call.args else call.keywords[0].value
     elif name == "Len":
         yield from zip(("min_length", "max_length"), call.args, strict=False)
     if name in ("Field", "StringConstraints", "Interval", "Len", "PlainValidator") or name.startswith("con"):
-        for keyword in call.keywords:
-            limit = OLD_NAMES.get(keyword.arg or "", keyword.arg)
+        for keyword, value in defaults.keyword_arguments(classifier.modules, module, call).items():
+            limit = OLD_NAMES.get(keyword, keyword)
             if limit in LIMITS:
-                yield limit, keyword.value
+                yield limit, value
 
 
 def _evaluate(classifier: Classifier, module: str, expression: ast.expr) -> Any:

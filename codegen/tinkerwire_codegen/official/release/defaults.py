@@ -10,6 +10,8 @@ from .classify import last_name
 from .modules import ReleaseModules, Symbol, iter_statements
 
 COUNTS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow}
+MAPPINGS = frozenset({"dict", "ConfigDict", "SettingsConfigDict"})
+"""Functions whose keywords are the entries of the mapping that they return."""
 EMPTY = {"dict": dict, "list": list, "set": list, "tuple": list}
 
 
@@ -66,7 +68,7 @@ def evaluate_model(modules: ReleaseModules, symbol: Symbol) -> dict[str, Any]:
             fields |= evaluate_model(modules, target)
     for statement in iter_statements(symbol.node.body):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-            details = field_arguments(statement.value)
+            details = field_arguments(modules, symbol.module, statement.value)
             if details is None:
                 fields[statement.target.id] = evaluate(modules, symbol.module, statement.value)
             elif "default_factory" in details:
@@ -76,12 +78,40 @@ def evaluate_model(modules: ReleaseModules, symbol: Symbol) -> dict[str, Any]:
     return fields
 
 
-def field_arguments(expression: ast.expr | None) -> dict[str, ast.expr] | None:
+def field_arguments(modules: ReleaseModules, module: str, expression: ast.expr | None) -> dict[str, ast.expr] | None:
     """Return the arguments of Field(...) or field(...) by name, or None for another expression."""
     if not isinstance(expression, ast.Call) or last_name(expression) not in ("Field", "field"):
         return None
-    keywords = {keyword.arg: keyword.value for keyword in expression.keywords if keyword.arg}
+    keywords = keyword_arguments(modules, module, expression)
     return {"default": expression.args[0], **keywords} if expression.args else keywords
+
+
+def keyword_arguments(modules: ReleaseModules, module: str, call: ast.Call) -> dict[str, ast.expr]:
+    """Return the keywords of a call, also those of a mapping behind **; a mapping that is not known is reported."""
+    keywords: dict[str, ast.expr] = {}
+    for keyword in call.keywords:
+        if keyword.arg:
+            keywords[keyword.arg] = keyword.value
+            continue
+        entries = mapping_entries(modules, module, keyword.value)
+        if entries is None:
+            modules.problems.add(module, keyword.value, f"arguments of a call: **{ast.unparse(keyword.value)}")
+        keywords |= entries or {}
+    return keywords
+
+
+def mapping_entries(modules: ReleaseModules, module: str, expression: ast.expr) -> dict[str, ast.expr] | None:
+    """Return the entries of a mapping that is written in place, or that a name stands for; None for another value."""
+    if isinstance(expression, ast.Name | ast.Attribute):
+        target = modules.resolve(module, expression)
+        is_value = isinstance(target, Symbol) and isinstance(target.node, ast.Dict | ast.Call)
+        return mapping_entries(modules, target.module, target.node) if is_value else None  # type: ignore[union-attr,arg-type]
+    if isinstance(expression, ast.Call) and last_name(expression) in MAPPINGS and not expression.args:
+        return keyword_arguments(modules, module, expression)
+    if isinstance(expression, ast.Dict) and all(isinstance(key, ast.Constant) for key in expression.keys):
+        pairs = zip(expression.keys, expression.values, strict=True)
+        return {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
+    return None
 
 
 def _class_value(modules: ReleaseModules, owner: Symbol, name: str) -> Any:
@@ -95,7 +125,9 @@ def _class_value(modules: ReleaseModules, owner: Symbol, name: str) -> Any:
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, tuple | set | frozenset):
+    if isinstance(value, set | frozenset):
+        return sorted(map(_to_json, value), key=repr)
+    if isinstance(value, tuple):
         return [_to_json(item) for item in value]
     if isinstance(value, bytes):
         raise UnreadableDefault(repr(value))

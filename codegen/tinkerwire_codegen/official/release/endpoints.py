@@ -269,12 +269,10 @@ class EndpointReader:
 
 
 def read_dump_options(evaluator: Evaluator, dump: ast.Call, environment: Environment) -> Facts:
-    """Return the keywords of a dump that are constants, by name."""
+    """Return the keywords of a dump that are not arguments of the function around it, by name."""
     options: Facts = {}
     for name, value in evaluator.keywords(dump, environment).entries.items():
         for option in options_of(value.value):
-            if isinstance(option, Constant):
-                options[name] = option.value
-            elif isinstance(option, Text) and option.constant is not None:
-                options[name] = option.constant
+            if not isinstance(option, Parameter):
+                options[name] = to_json(evaluator.modules, option)
     return options

@@ -15,7 +15,6 @@ from .modules import Symbol, assigned_value, iter_statements
 from .type_syntax import unquote
 
 NON_FIELDS = frozenset({"ClassVar", "PrivateAttr", "KW_ONLY"})
-CONFIGURATIONS = frozenset({"ConfigDict", "SettingsConfigDict", "dict"})
 Facts = dict[str, Any]
 
 
@@ -106,7 +105,7 @@ def read_field_details(
         if isinstance(node, ast.Call) and last_name(node) == "PropertyInfo":
             details.arguments |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg == "alias"}
         elif isinstance(node, ast.expr):
-            details.arguments |= defaults.field_arguments(node) or {}
+            details.arguments |= defaults.field_arguments(classifier.modules, module, node) or {}
     details.constraints = read_constraints(classifier, module, annotation, value)
     return details
 
@@ -125,11 +124,12 @@ def _read_settings(classifier: Classifier, symbol: Symbol, seen: frozenset[Symbo
     own: dict[str, ast.expr] = {k.arg: k.value for k in symbol.node.keywords if k.arg and k.arg != "metaclass"}
     for statement in iter_statements(symbol.node.body):
         value = assigned_value(statement)
-        if isinstance(value, ast.Call) and last_name(value) in CONFIGURATIONS:
-            own |= {keyword.arg: keyword.value for keyword in value.keywords if keyword.arg}
-        elif isinstance(value, ast.Dict) and _assigns_configuration(statement):
-            pairs = zip(value.keys, value.values, strict=True)
-            own |= {str(key.value): part for key, part in pairs if isinstance(key, ast.Constant)}
+        if value is not None and _assigns_configuration(statement):
+            entries = defaults.mapping_entries(classifier.modules, symbol.module, value)
+            if entries is None:
+                text = f"configuration of {symbol.name}: {ast.unparse(value)}"
+                classifier.modules.problems.add(symbol.module, value, text)
+            own |= entries or {}
         elif isinstance(statement, ast.ClassDef) and statement.name == "Config":
             for inner in statement.body:
                 if isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Name):
@@ -194,7 +194,7 @@ def _read_field(
 def _read_default(
     classifier: Classifier, module: str, assigned: ast.expr | None, details: dict[str, ast.expr]
 ) -> Facts:
-    is_details = assigned is None or defaults.field_arguments(assigned) is not None
+    is_details = assigned is None or defaults.field_arguments(classifier.modules, module, assigned) is not None
     expression = details.get("default") if is_details else assigned
     try:
         if expression is not None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from .classify import last_name
-from .modules import ReleaseModules, Symbol, iter_statements
+from .modules import ReleaseModules, Symbol, assigned_names, assigned_value, iter_statements
 from .values import Closure, Environment, Source, Value
 
 
@@ -77,6 +77,8 @@ class MemberReader:
     def _own_member(self, owner: Symbol, name: str) -> Value | None:
         assert isinstance(owner.node, ast.ClassDef)
         environment = Environment(owner.module, owner.name, owner)
+        # Attributes see those above them in the class; methods do not.
+        above = Environment(owner.module, owner.name, owner)
         methods = []
         for statement in iter_statements(owner.node.body):
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -86,7 +88,10 @@ class MemberReader:
                     return self._call(closure, environment) if is_property else closure
                 methods.append(statement)
             elif _assigns(statement, name) and statement.value is not None:  # type: ignore[attr-defined]
-                return self._evaluate(statement.value, environment)  # type: ignore[attr-defined]
+                return self._evaluate(statement.value, above)  # type: ignore[attr-defined]
+            elif (value := assigned_value(statement)) is not None:
+                for attribute, part in assigned_names(statement, value):
+                    above.variables[attribute] = self._evaluate(part, above)
         for method in methods:
             inside = Environment(owner.module, f"{owner.name}.{method.name}", owner, method, environment)
             for statement in iter_statements(method.body):
