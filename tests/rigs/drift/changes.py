@@ -99,6 +99,10 @@ CHANGES: dict[str, tuple[Edit, set[Found]]] = {
         ),
         {("added", "value", "RequestErrorCategory")},
     ),
+    "enum values by a tuple": (
+        replace(f"{T}request_error_category.py", "    User = auto()\n", "    User, Net = auto(), 'net'\n"),
+        {("added", "value", "RequestErrorCategory")},
+    ),
     "enum value changed": (
         replace(f"{T}request_error_category.py", "User = auto()", 'User = "person"'),
         {("added", "value", "RequestErrorCategory"), ("removed", "value", "RequestErrorCategory")},

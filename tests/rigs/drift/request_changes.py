@@ -103,6 +103,13 @@ REQUEST_CHANGES: dict[str, tuple[Edit, set[Found]]] = {
         method(f'send = self._get\n        return await send("/api/v1/fresh", {CAST}'),
         NEW,
     ),
+    "endpoint by a partial function": (
+        method(
+            'send = functools.partial(self._get, cast_to=GetInfoResponse)\n        return await send("/api/v1/fresh")',
+            top="import functools\n",
+        ),
+        NEW,
+    ),
     "endpoint removed": (
         replace(HOLDER, '"/api/v1/cancel_future"', '"/elsewhere"'),
         {

@@ -163,6 +163,8 @@ class CallReader:
             if not isinstance(value, Source) or value.expression is function:
                 break
             function, environment = value.expression, value.environment
+            if isinstance(function, ast.Call) and last_name(function) == "partial" and function.args:
+                function = function.args[0]
         name = last_name(function) if not isinstance(function, ast.Call) else ""
         return name.lstrip("_").upper() if isinstance(function, ast.Attribute) or name == "FinalRequestOptions" else ""
 

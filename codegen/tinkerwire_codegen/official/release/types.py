@@ -10,7 +10,7 @@ from typing import Any
 from . import defaults, type_text
 from .classify import TYPE_CALLS, Classifier, is_in_types, last_name, strip_subscript
 from .fields import read_fields, read_settings
-from .modules import ExternalName, Symbol, iter_statements
+from .modules import ExternalName, Symbol, assigned_names, iter_statements
 from .type_syntax import literal_values, union_members, unquote, unwrap
 
 Facts = dict[str, Any]
@@ -161,13 +161,12 @@ def _read_enum(classifier: Classifier, symbol: Symbol) -> Facts:
     assert isinstance(symbol.node, ast.ClassDef)
     names, values = [], []
     for statement in iter_statements(symbol.node.body):
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            name = statement.targets[0].id
+        for name, value in assigned_names(statement, statement.value) if isinstance(statement, ast.Assign) else ():
             if name.startswith("_"):
                 continue
             names.append(name)
-            is_auto = isinstance(statement.value, ast.Call) and last_name(statement.value) == "auto"
-            values.append(name.lower() if is_auto else _enum_value(classifier, symbol, statement.value))
+            is_auto = isinstance(value, ast.Call) and last_name(value) == "auto"
+            values.append(name.lower() if is_auto else _enum_value(classifier, symbol, value))
     return {"kind": "enum", "module": symbol.module, "values": values, "python_names": names, "fields": {}}
 
 
