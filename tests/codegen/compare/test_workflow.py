@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import yaml
 
 from support.release import write_contract
+from support.workflows import check_shell_syntax
 from tinkerwire_codegen.cli import build_parser
 
 ROOT = Path(__file__).parents[3]
@@ -52,10 +52,7 @@ def test_workflow_runs_on_pull_requests_and_may_comment() -> None:
 @pytest.mark.parametrize("step", [step for step in STEPS if "run" in step], ids=lambda step: str(step["name"]))
 def test_each_script_is_valid_shell(step: dict[str, Any]) -> None:
     """The shell accepts the syntax of every step."""
-    bash = shutil.which("bash")
-    assert bash
-    run = subprocess.run([bash, "-n"], input=step["run"], text=True, capture_output=True, check=False)
-    assert run.returncode == 0, run.stderr
+    check_shell_syntax(step["run"])
 
 
 def read_script(name: str) -> str:

@@ -13,28 +13,21 @@ import yaml
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
 from support.release import VERSION, descriptor, sources, write_contract, write_folder, write_wheel
+from support.release_edits import EDITS, JOBS, TYPES
 from tinkerwire_codegen.cli import main
 from tinkerwire_codegen.official.drift.detection import Drift, find_drift
 from tinkerwire_codegen.official.release.archive import open_release
 from tinkerwire_codegen.official.release.read import read_facts
 
-TYPES, JOBS = "tinker/types/all.py", "tinker/resources/jobs.py"
 CHANGES = {
-    "field added": (TYPES, "    heat: float = 0.5\n", "    heat: float = 0.5\n    cold: int | None = None\n"),
-    "required field added": (TYPES, "    mode: Mode\n", "    mode: Mode\n    owner: str\n"),
-    "field removed": (TYPES, "    steps: int = 10 * 10\n", ""),
-    "retyped": (TYPES, "    job_id: JobID\n", "    job_id: int\n"),
+    **EDITS,
     "retyped to a list of a union": (TYPES, "    text: str\n", "    text: list[str | int]\n"),
-    "made required": (TYPES, "    heat: float = 0.5\n", "    heat: float\n"),
     "made optional": (TYPES, "    mode: Mode\n", '    mode: Mode = "fast"\n'),
-    "default changed": (TYPES, "    heat: float = 0.5\n", "    heat: float = 0.25\n"),
     "enum value added": (TYPES, '    High = "high"\n', '    High = "high"\n    Top = "top"\n'),
     "enum value removed": (TYPES, '    High = "high"\n', ""),
     "literal value added": (TYPES, '"fast", "slow"]', '"fast", "slow", "slower"]'),
     "type added": (TYPES, "class OldParams", "class Fresh(BaseModel):\n    it: Mode\n\n\nclass OldParams"),
     "type removed": (TYPES, "class StopResponse(BaseModel):\n", "class StopResponse:\n"),
-    "made lenient": (TYPES, "class Knobs(StrictBase)", "class Knobs(BaseModel)"),
-    "alias changed": (TYPES, "JobID: TypeAlias = str", "JobID: TypeAlias = int"),
     "endpoint added": (
         JOBS,
         "    async def stop",
@@ -42,9 +35,6 @@ CHANGES = {
         'return await self._get(f"/api/v1/ping/{id}", cast_to=StartResponse)\n\n    async def stop',
     ),
     "endpoint removed": (JOBS, '"/api/v1/start"', "path"),
-    "path changed": (JOBS, '"/api/v1/start"', '"/api/v1/start_job"'),
-    "query added": (JOBS, '{"limit": limit}', '{"limit": limit, "page": limit}'),
-    "query default changed": (JOBS, "limit: int = 20", "limit: int = 50"),
     "response changed": (JOBS, "cast_to=cast(Any, types.StartResponse)", "cast_to=types.JobID"),
 }
 EXPECTED = {

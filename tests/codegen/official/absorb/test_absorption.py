@@ -13,6 +13,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from rigs.absorb.meaning import compare_documents, compare_plain
 from rigs.absorb.truncation import truncate_contract
 from support.release import VERSION, descriptor, sources, write_contract
+from support.release_edits import EDITS, JOBS, TYPES
 from tinkerwire_base.conversion.versioning import project
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_codegen.contract.evidence import load_evidence, write_evidence
@@ -28,21 +29,13 @@ from tinkerwire_codegen.official.release.archive import Release
 from tinkerwire_codegen.official.release.read import read_facts
 
 ROOT = Path(__file__).parents[4]
-TYPES, JOBS = "tinker/types/all.py", "tinker/resources/jobs.py"
 NEW = "0.8.0"
 CHANGES = {
-    "field added": (TYPES, "    heat: float = 0.5\n", "    heat: float = 0.5\n    cold: int | None = None\n"),
-    "required field added": (TYPES, "    mode: Mode\n", "    mode: Mode\n    owner: str\n"),
-    "field removed": (TYPES, "    steps: int = 10 * 10\n", ""),
-    "retyped": (TYPES, "    job_id: JobID\n", "    job_id: int\n"),
-    "made required": (TYPES, "    heat: float = 0.5\n", "    heat: float\n"),
+    **EDITS,
     "made optional": (TYPES, "    mode: Mode\n", "    mode: Mode | None = None\n"),
-    "default changed": (TYPES, "    heat: float = 0.5\n", "    heat: float = 0.25\n"),
     "value added": (TYPES, '    High = "high"\n', '    High = "high"\n    Top = "top"\n'),
     "value removed": (TYPES, '    High = "high"\n', ""),
     "type added": (TYPES, "class StopResponse(", "class Fresh(BaseModel):\n    it: Mode\n\n\nclass StopResponse("),
-    "made lenient": (TYPES, "class Knobs(StrictBase)", "class Knobs(BaseModel)"),
-    "alias changed": (TYPES, "JobID: TypeAlias = str", "JobID: TypeAlias = int"),
     "member removed": (TYPES, "Union[StartResponse, StopResponse]", "Union[StartResponse]"),
     "discriminator removed": (
         TYPES,
@@ -55,9 +48,6 @@ CHANGES = {
         "    async def ping(self, id: str):\n        "
         'return await self._get(f"/api/v1/jobs/{id}/ping", cast_to=StartResponse)\n\n    async def stop',
     ),
-    "path changed": (JOBS, '"/api/v1/start"', '"/api/v1/start_job"'),
-    "query added": (JOBS, '{"limit": limit}', '{"limit": limit, "page": limit}'),
-    "query default changed": (JOBS, "limit: int = 20", "limit: int = 50"),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from support.workflows import check_shell_syntax
 from tinkerwire_codegen.cli import build_parser
 
 FILE = Path(__file__).parents[4] / "docs" / "ci" / "upstream.yml"
@@ -50,10 +50,7 @@ def test_commands_of_workflow_are_valid() -> None:
 @pytest.mark.parametrize("step", [step for step in STEPS if "run" in step], ids=lambda step: str(step["name"]))
 def test_each_script_is_valid_shell(step: dict[str, Any]) -> None:
     """The shell accepts the syntax of every step."""
-    bash = shutil.which("bash")
-    assert bash
-    run = subprocess.run([bash, "-n"], input=step["run"], text=True, capture_output=True, check=False)
-    assert run.returncode == 0, run.stderr
+    check_shell_syntax(step["run"])
 
 
 def test_generator_is_installed_from_a_folder_or_file() -> None:
