@@ -11,7 +11,7 @@ from typing import Any
 
 from ..contract.output import write_output
 from .change import LEVELS, Change, merge_changes
-from .contracts import compare_contracts
+from .contracts import compare_prepared
 from .inputs import ContractInput, open_contract
 from .protobuf import compare_protos
 from .report import FORMATS, render_report
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def compare_inputs(old: ContractInput, new: ContractInput) -> list[Change]:
     """Compare two contracts, and their protobuf messages if both are folders."""
-    changes = compare_contracts(old.document, new.document)
-    if old.folder and new.folder:
-        changes += compare_protos((old.folder, old.version), (new.folder, new.version))
+    changes = compare_prepared(old.prepared, new.prepared)
+    if old.messages and new.messages:
+        changes += compare_protos(old.messages, new.messages)
     return merge_changes(changes)

@@ -24,9 +24,26 @@ Json = dict[str, Any]
 
 def compare_contracts(old: Json, new: Json) -> list[Change]:
     """Find every change between two contracts, the most severe first."""
-    documents = prepare_document(old), prepare_document(new)
-    align_unions(*documents)
-    return merge_changes(list(_Comparison(*documents).changes()))
+    return compare_prepared(PreparedContract(prepare_document(old)), PreparedContract(prepare_document(new)))
+
+
+class PreparedContract:
+    """A prepared document with its schemas by direction, for any number of comparisons."""
+
+    def __init__(self, document: Json) -> None:
+        """Initialize with a prepared document."""
+        self.document = document
+        self.schemas = {direction: Schemas(document, direction) for direction in OPPOSITE}
+
+    def align(self, other: PreparedContract) -> PreparedContract:
+        """Return the contract with the kinds of unions that the other contract has."""
+        aligned = align_unions(self.document, other.document)
+        return self if aligned is self.document else PreparedContract(aligned)
+
+
+def compare_prepared(old: PreparedContract, new: PreparedContract) -> list[Change]:
+    """Find every change between two prepared contracts, the most severe first."""
+    return merge_changes(list(_Comparison(old.align(new), new.align(old)).changes()))
 
 
 @dataclass
@@ -40,13 +57,13 @@ class _Direction:
 
 
 class _Comparison:
-    def __init__(self, old: Json, new: Json) -> None:
-        self._old, self._new = old, new
+    def __init__(self, old: PreparedContract, new: PreparedContract) -> None:
+        self._old, self._new = old.document, new.document
         self._directions: dict[str, _Direction] = {}
         for direction in OPPOSITE:
-            sides = Schemas(old, direction), Schemas(new, direction)
+            sides = old.schemas[direction], new.schemas[direction]
             self._directions[direction] = _Direction(*sides, ValueComparison(*sides), StructureComparison(*sides))
-        self._before, self._after = index_operations(old), index_operations(new)
+        self._before, self._after = index_operations(self._old), index_operations(self._new)
         self._known: dict[str, list[Change]] = {}
 
     def changes(self) -> Iterator[Change]:

@@ -35,17 +35,21 @@ def prepare_document(document: Json) -> Json:
     return _Preparation(document).run()
 
 
-def align_unions(first: Json, second: Json) -> None:
-    """Make unions with tags in one prepared document only the same kind of union in both.
+def align_unions(document: Json, other: Json) -> Json:
+    """Return a prepared document whose unions are of the kind that unions with tags have in the other document.
 
     A discriminator that is added or removed changes no value, although oneOf alone excludes values of two members.
     """
-    for one, other in ((first, second), (second, first)):
-        for name, schema in one["components"]["schemas"].items():
-            twin = other["components"]["schemas"].get(name)
-            is_tagged = isinstance(schema, dict) and "discriminator" in schema and "anyOf" in schema
-            if is_tagged and isinstance(twin, dict) and "oneOf" in twin and "anyOf" not in twin:
-                twin["anyOf"] = twin.pop("oneOf")
+    aligned = {}
+    for name, schema in document["components"]["schemas"].items():
+        twin = other["components"]["schemas"].get(name)
+        is_tagged = isinstance(twin, dict) and "discriminator" in twin and "anyOf" in twin
+        if is_tagged and isinstance(schema, dict) and "oneOf" in schema and "anyOf" not in schema:
+            aligned[name] = {"anyOf" if key == "oneOf" else key: item for key, item in schema.items()}
+    if not aligned:
+        return document
+    components = document["components"]
+    return {**document, "components": {**components, "schemas": {**components["schemas"], **aligned}}}
 
 
 def unescape_pointer(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +15,9 @@ from tinkerwire_base.conversion.versioning import project
 
 from ..contract.bundle import load
 from ..contract.source import LOADER
+from ..official.drift.protobuf import read_contract_messages
+from .contracts import PreparedContract
+from .documents import prepare_document
 
 Json = dict[str, Any]
 
@@ -26,6 +30,16 @@ class ContractInput:
     version: str
     document: Json
     folder: Path | None
+
+    @cached_property
+    def prepared(self) -> PreparedContract:
+        """The document, ready to compare."""
+        return PreparedContract(prepare_document(self.document))
+
+    @cached_property
+    def messages(self) -> Json | None:
+        """The protobuf messages of a folder; None for a document."""
+        return read_contract_messages(self.folder, self.version) if self.folder else None
 
 
 def open_contract(text: str, default: Path) -> ContractInput:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
-from ..official.drift.protobuf import FIELD, MESSAGE, VALUE, compare_messages, read_contract_messages
+from ..official.drift.protobuf import FIELD, MESSAGE, VALUE, compare_messages
 from .change import Change
 
 PART = "protobuf"
@@ -16,10 +16,10 @@ MEANINGS = {
 }
 
 
-def compare_protos(old: tuple[Path, str], new: tuple[Path, str]) -> list[Change]:
-    """Compare the messages of two contracts, each given as folder and version."""
+def compare_protos(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
+    """Compare the messages of two contracts."""
     changes = []
-    for difference in compare_messages(read_contract_messages(*old), read_contract_messages(*new)):
+    for difference in compare_messages(old, new):
         added, removed = difference.ours is None, difference.theirs is None
         level = "breaking" if difference.kind in ("protobuf number", "protobuf type") else "risky"
         where, reason = difference.where, MEANINGS.get(difference.kind, "")

@@ -51,11 +51,16 @@ def build_openapi(folder: Path, version: str) -> Json:
 
 def build_json_schema(folder: Path, version: str) -> Json:
     """Build one JSON Schema with the types of one version under $defs."""
-    document = build_openapi(folder, version)
+    return convert_to_json_schema(build_openapi(folder, version))
+
+
+def convert_to_json_schema(document: Json) -> Json:
+    """Return the JSON Schema with the types of a plain document; ``document`` does not change."""
+    info = document["info"]
     return {
         "$schema": DIALECT,
-        "title": document["info"]["title"],
-        "description": f"Types of the Tinker wire, version {version}; one entry under $defs each.",
+        "title": info["title"],
+        "description": f"Types of the Tinker wire, version {info['version']}; one entry under $defs each.",
         "$defs": _to_json_schema(document["components"]["schemas"]),
     }
 

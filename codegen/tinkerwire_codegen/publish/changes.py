@@ -27,6 +27,7 @@ def compare_with_later(folder: Path, old: str, versions: list[str]) -> Reports:
 
 @cache
 def _open(folder: Path, version: str) -> ContractInput:
+    """Open a version, which is prepared once for all comparisons of a process."""
     return open_contract(f"@{version}", folder)
 
 

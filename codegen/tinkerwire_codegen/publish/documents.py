@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import yaml
 
 from ..contract.evidence import MARK as EVIDENCE
-from ..contract.export import build_json_schema, build_openapi, export
+from ..contract.export import build_openapi, convert_to_json_schema, export
 from ..contract.openapi30 import convert_to_openapi30
 from ..contract.protobuf import FILE as PROTO
 from .sharing import share_parts
@@ -17,6 +18,7 @@ from .sharing import share_parts
 Json = dict[str, Any]
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
 TITLES = {
     "openapi.yaml": "OpenAPI 3.1 (YAML)",
     "openapi.json": "OpenAPI 3.1 (JSON)",
@@ -27,23 +29,25 @@ TITLES = {
 """Titles of the files of a version, by name; versions without protobuf messages lack the last one."""
 
 
-def write_documents(folder: Path, version: str, target: Path) -> list[str]:
-    """Write the documents of one version of the contract in ``folder`` to ``target``, and return their names.
+def write_documents(folder: Path, version: str, target: Path) -> tuple[list[str], Json]:
+    """Write the documents of one version of the contract in ``folder`` to ``target``.
+
+    Returns:
+        The names of the files, and the OpenAPI document.
 
     Parts that a document repeats are its components, JSON has no spaces, and only OpenAPI 3.1 has the evidence. This
     keeps the folder small.
     """
-    document = build_openapi(folder, version)
-    shared = json.dumps(share_parts(document), ensure_ascii=False, separators=(",", ":"))
     # YAML writes an object that occurs twice as anchor and alias; a document that was parsed has no such objects.
-    plain = json.loads(shared)
-    texts = {
-        "openapi.yaml": yaml.dump(plain, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=110),
-        "openapi.json": shared,
-        "openapi-3.0.json": _to_json(
-            share_parts(_remove_evidence(convert_to_openapi30(build_openapi(folder, version))))
+    document = json.loads(json.dumps(build_openapi(folder, version)))
+    shared = share_parts(copy.deepcopy(document))
+    texts: dict[str, str] = {
+        "openapi.yaml": yaml.dump(
+            shared, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
         ),
-        "schema.json": _to_json(_remove_evidence(build_json_schema(folder, version))),
+        "openapi.json": _to_json(shared),
+        "openapi-3.0.json": _to_json(share_parts(_remove_evidence(convert_to_openapi30(copy.deepcopy(document))))),
+        "schema.json": _to_json(_remove_evidence(convert_to_json_schema(document))),
     }
     proto = _export_proto(folder, version)
     if proto:
@@ -51,7 +55,7 @@ def write_documents(folder: Path, version: str, target: Path) -> list[str]:
     target.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (target / name).write_text(text, encoding="utf-8")
-    return list(texts)
+    return list(texts), document
 
 
 def _export_proto(folder: Path, version: str) -> str | None:

@@ -23,6 +23,9 @@ class Presence:
         for version, document in documents.items():
             for place, _, form in _list_places(document):
                 self._forms.setdefault(place, {})[version] = json.dumps(form, sort_keys=True)
+            for name, schema in _list_schemas(document):
+                for value in schema.get("enum", []):
+                    self._forms.setdefault(_value_place(name, value), {})[version] = ""
 
     def describe(self, place: Place) -> str:
         """Describe the versions that have a place: "Since 0.3.0, until 0.7.0, changed in 0.4.1."."""
@@ -45,12 +48,23 @@ class Presence:
         return f"{text[0].upper()}{text[1:]}."
 
     def annotate(self, document: Json) -> Json:
-        """Append the note on each place to its description in ``document``."""
+        """Append the note on each place to its description in ``document``.
+
+        A type lists its values that are not as old as the type.
+        """
         for place, node, _ in _list_places(document):
             text = node.get("description", "")
             separator = "\n\n" if "\n" in text else " "
             node["description"] = f"{text}{separator}*{self.describe(place)}*".lstrip()
+        for name, schema in _list_schemas(document):
+            for value in schema.get("enum", []):
+                note = self.describe(_value_place(name, value))
+                if note != f"Since {self._first(('type', name))}.":
+                    schema["description"] += f"\n\n`{json.dumps(value, ensure_ascii=False)}`: *{note}*"
         return document
+
+    def _first(self, place: Place) -> str:
+        return next(version for version in self._versions if version in self._forms[place])
 
 
 def _list_places(document: Json) -> Iterator[tuple[Place, Json, Any]]:
@@ -67,15 +81,23 @@ def _list_places(document: Json) -> Iterator[tuple[Place, Json, Any]]:
                 yield ("response", method, path, status), response, None
                 for name, header in response.get("headers", {}).items():
                     yield ("header", method, path, status, name), header, _reduce(header)
-    for name, schema in document.get("components", {}).get("schemas", {}).items():
-        # Boolean schemas have no place for a note.
-        if not isinstance(schema, dict):
-            continue
+    for name, schema in _list_schemas(document):
         rules = {key: value for key, value in schema.items() if key not in ("properties", "required")}
         yield ("type", name), schema, _reduce(rules)
         for field, node in schema.get("properties", {}).items():
             if isinstance(node, dict):
                 yield ("field", name, field), node, [field in schema.get("required", []), _reduce(node)]
+
+
+def _list_schemas(document: Json) -> Iterator[tuple[str, Json]]:
+    """Yield the named schemas; boolean ones have no place for a note."""
+    for name, schema in document.get("components", {}).get("schemas", {}).items():
+        if isinstance(schema, dict):
+            yield name, schema
+
+
+def _value_place(name: str, value: Any) -> Place:
+    return "value", name, json.dumps(value, sort_keys=True)
 
 
 def _reduce(node: Any) -> Any:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..contract.bundle import load
-from ..contract.export import build_openapi
 from .changes import build_table, compare_with_later
 from .documents import TITLES, write_documents
 from .presence import Presence
@@ -46,12 +45,11 @@ def publish(folder: Path, target: Path, renderer: Renderer, versions: list[str] 
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         # Old versions have the most later ones to compare with, so they come first.
         reports = pool.map(partial(compare_with_later, folder, versions=versions), versions)
-        names = list(pool.map(partial(_write_version, folder, target), versions))
-        documents = dict(zip(versions, pool.map(partial(build_openapi, folder), versions), strict=True))
+        written = list(pool.map(partial(_write_version, folder, target), versions))
         table = build_table(zip(versions, reports, strict=True))
-    _write_references(documents, target)
+    files = {version: names for version, (names, _) in zip(versions, written, strict=True)}
+    _write_references({version: document for version, (_, document) in zip(versions, written, strict=True)}, target)
     _write_script(target / "changes-data.js", "changes", table)
-    files = dict(zip(versions, names, strict=True))
     (target / MARKER).write_text(json.dumps(files, indent=1) + "\n", encoding="utf-8")
     _write_pages(info["title"], files, target)
     (target / "redoc.standalone.js").write_text(renderer.script, encoding="utf-8")
@@ -68,7 +66,7 @@ def _empty(target: Path) -> None:
     (target / MARKER).touch()
 
 
-def _write_version(folder: Path, target: Path, version: str) -> list[str]:
+def _write_version(folder: Path, target: Path, version: str) -> tuple[list[str], Json]:
     return write_documents(folder, version, target / version)
 
 
@@ -76,9 +74,7 @@ def _write_references(documents: dict[str, Json], target: Path) -> None:
     """Write the document of each version, with the versions of its parts, as a script for the page."""
     presence = Presence(documents)
     for version, document in documents.items():
-        # A copy, because a part that the document repeats is one object.
-        annotated = presence.annotate(json.loads(json.dumps(document)))
-        _write_script(target / version / "reference.js", "reference", annotated)
+        _write_script(target / version / "reference.js", "reference", presence.annotate(document))
 
 
 def _write_script(file: Path, name: str, value: Json) -> None:

@@ -25,6 +25,7 @@ from tinkerwire_codegen.contract.openapi30 import convert_to_openapi30
 from tinkerwire_codegen.contract.protobuf import FILE as PROTO
 from tinkerwire_codegen.contract.protobuf import compile_descriptors
 from tinkerwire_codegen.publish import renderer as renderers
+from tinkerwire_codegen.publish.presence import Presence
 from tinkerwire_codegen.publish.renderer import Renderer, load_renderer
 from tinkerwire_codegen.publish.site import publish
 
@@ -120,6 +121,18 @@ def test_reference_shows_since_and_until(folder: Path) -> None:
     for place in removed:
         for operation in old["paths"][place].values():
             assert operation["description"].endswith("*Since 0.16.1, until 0.25.0.*")
+
+
+def test_reference_lists_values_that_are_newer_than_their_type() -> None:
+    """A value that every version of the type has needs no note."""
+    documents = {
+        version: {"paths": {}, "components": {"schemas": {"Loss": {"description": "A loss.", "enum": values}}}}
+        for version, values in {"1.0": ["a", "b"], "1.1": ["a", "b", "c"], "1.2": ["a", "c"]}.items()
+    }
+    text = Presence(documents).annotate(documents["1.1"])["components"]["schemas"]["Loss"]["description"]
+    assert text == (
+        'A loss. *Since 1.0, changed in 1.1, 1.2.*\n\n`"b"`: *Since 1.0, until 1.2.*\n\n`"c"`: *Since 1.1.*'
+    )
 
 
 def test_changes_equal_those_of_diff(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
