@@ -22,7 +22,9 @@ from .renderer import Renderer
 Json = dict[str, Any]
 
 ASSETS = Path(__file__).parent / "assets"
-PAGES = ("index.html", "reference.html", "changes.html")
+PAGES = {"index.html": "contract", "reference.html": "reference", "changes.html": "changes"}
+"""Names of the pages by file; they begin with HEAD."""
+HEAD = "head.html"
 MARKER = "versions.json"
 """File by which a published folder is recognized; only such a folder is replaced."""
 
@@ -88,12 +90,16 @@ def _write_script(file: Path, name: str, value: Json) -> None:
 def _write_pages(title: str, files: dict[str, list[str]], target: Path) -> None:
     rows = "\n".join(_render_row(version, names) for version, names in reversed(files.items()))
     options = "".join(f"<option>{html.escape(version)}</option>" for version in reversed(files))
+    head = (ASSETS / HEAD).read_text(encoding="utf-8").rstrip()
     for asset in ASSETS.iterdir():
         text = asset.read_text(encoding="utf-8")
         if asset.name in PAGES:
-            text = text.replace("{title}", html.escape(title)).replace("{rows}", rows).replace("{options}", options)
+            current = head.replace(f'href="{asset.name}"', f'href="{asset.name}" aria-current="page"')
+            text = text.replace("{head}", current).replace("{name}", PAGES[asset.name]).replace("{rows}", rows)
+            text = text.replace("{title}", html.escape(title)).replace("{options}", options)
             text = text.replace("{newest}", list(files)[-1])
-        (target / asset.name).write_text(text, encoding="utf-8")
+        if asset.name != HEAD:
+            (target / asset.name).write_text(text, encoding="utf-8")
 
 
 def _render_row(version: str, names: list[str]) -> str:
