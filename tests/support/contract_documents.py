@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tinkerwire_base.conversion.versioning import project
@@ -30,3 +31,14 @@ def ref(name: str, **keywords: Any) -> dict[str, Any]:
 def operation(**parts: Any) -> dict[str, Any]:
     """Return an operation with a response."""
     return {"responses": {"200": {"description": "Done."}}, **parts}
+
+
+def list_parts(node: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield all mappings of a document, each with its place."""
+    if isinstance(node, list):
+        for index, item in enumerate(node):
+            yield from list_parts(item, f"{place}/{index}")
+    elif isinstance(node, dict):
+        yield place, node
+        for key, item in node.items():
+            yield from list_parts(item, f"{place}/{key}")

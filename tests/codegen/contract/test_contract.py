@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from support.contract_documents import list_parts
 from tinkerwire_base.conversion.versioning import parse_version, project, union_document
 from tinkerwire_codegen.contract.bundle import INT64, check_refs, load
 from tinkerwire_codegen.contract.protobuf import describe_proto, load_proto, project_proto
@@ -32,16 +33,6 @@ def list_operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, A
     for path, item in document["paths"].items():
         for operation in item.values():
             yield path, operation
-
-
-def list_parts(node: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(node, list):
-        for index, item in enumerate(node):
-            yield from list_parts(item, f"{place}/{index}")
-    elif isinstance(node, dict):
-        yield place, node
-        for key, item in node.items():
-            yield from list_parts(item, f"{place}/{key}")
 
 
 def test_bundled_document_is_openapi() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from support.contract_documents import list_parts
 from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_codegen.contract.export import build_json_schema, build_openapi
@@ -24,16 +25,9 @@ VALUES = {"api_key"}
 """Names of fields that are also values, which descriptions may name in any version."""
 
 
-def list_texts(node: Any, place: str = "#") -> Iterator[tuple[str, str]]:
-    if isinstance(node, list):
-        for index, item in enumerate(node):
-            yield from list_texts(item, f"{place}/{index}")
-    elif isinstance(node, dict):
-        for key, item in node.items():
-            if key in ("description", "summary") and isinstance(item, str):
-                yield place, item
-            else:
-                yield from list_texts(item, f"{place}/{key}")
+def list_texts(document: Any) -> Iterator[tuple[str, str]]:
+    for place, node in list_parts(document):
+        yield from ((place, node[key]) for key in ("description", "summary") if isinstance(node.get(key), str))
 
 
 def list_names(document: dict[str, Any]) -> set[str]:
