@@ -14,10 +14,10 @@ from ...contract.protobuf import FILE
 from ..comparison import PROTOBUF, Difference, compare_facts
 from ..drift.edits import Edit, EditBuilder
 from ..drift.protobuf import collect_release_messages, compare_messages, read_contract_messages
-from ..drift.schema_builder import to_camel_case
+from ..drift.schema_builder import TODO, to_camel_case
 from ..known_differences import exclude_known
 from .contract_files import ContractFiles
-from .descriptions import DESCRIBE, Descriptions
+from .descriptions import Descriptions
 from .families import FamilyChooser
 from .operations import OperationStyle
 from .proto_text import ProtoText
@@ -174,7 +174,7 @@ def _order(differences: list[Difference]) -> Iterator[Difference]:
 
 
 def _replace(node: Json, text: str) -> None:
-    if node.get("description") == DESCRIBE:
+    if node.get("description") == TODO:
         node["description"] = text
 
 
@@ -197,6 +197,6 @@ def _describe_messages(folder: Path) -> Callable[[str, str], str]:
     def describe(owner: str, name: str) -> str:
         schema = schemas.get(owner, {})
         node = schema.get("properties", {}).get(name, {}) if name else schema
-        return " ".join(node.get("description", DESCRIBE).split())
+        return " ".join(node.get("description", TODO).split())
 
     return describe

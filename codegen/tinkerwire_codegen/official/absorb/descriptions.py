@@ -9,11 +9,11 @@ import tokenize
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ..drift.schema_builder import TODO
 from ..release.archive import Release
 
 REWORD = "TODO: reword: "
 """Start of a description that has the words of the release."""
-DESCRIBE = "TODO: describe it in a sentence."
 MAX_LENGTH = 400
 
 
@@ -48,7 +48,7 @@ def read_descriptions(release: Release) -> Descriptions:
 
 
 def _mark(text: str | None) -> str:
-    return f"{REWORD}{text}" if text else DESCRIBE
+    return f"{REWORD}{text}" if text else TODO
 
 
 def _read_module(found: Descriptions, tree: ast.Module, comments: Mapping[int, str]) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..comparison import PROTOBUF
 from ..drift.edits import Edit
+from ..drift.schema_builder import TODO
 from .contract_files import ContractFiles
-from .descriptions import DESCRIBE, Descriptions
+from .descriptions import REWORD, Descriptions
 from .families import similarity, split_words
 
 Json = dict[str, Any]
@@ -40,7 +41,7 @@ class OperationStyle:
             "operationId": name,
             "tags": models[0].get("tags", ["TODO"]) if models else ["TODO"],
             "summary": self._summarize(fact, name, result),
-            "description": DESCRIBE,
+            "description": TODO,
             "x-since": node["x-since"],
         }
         if result:
@@ -97,7 +98,7 @@ class OperationStyle:
     def _summarize(self, fact: Json, name: str, result: str | None) -> str:
         functions = [name, *[site.rpartition(".")[2] for site in fact.get("sites", ())]]
         texts = [text for text in map(self._descriptions.functions.get, functions) if text]
-        text = f"TODO: reword: {texts[0]}" if texts else DESCRIBE
+        text = f"{REWORD}{texts[0]}" if texts else TODO
         return f"{text.removesuffix('.')}; the result is {result}." if result else text
 
     def _reuse_path(self, path: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...contract.protobuf import FILE, describe_proto, load_proto, project_proto
 from ..comparison import Difference, compare_sets
+from .schema_builder import TODO
 
 Json = dict[str, Any]
 
@@ -114,5 +115,5 @@ def _render_block(kind: str, name: str, theirs: Json, version: str) -> str:
         lines = [f"{value} = {number};" for value, number in _values(theirs["enums"][name]).items()]
     else:
         lines = [_render_field(field, field_fact) for field, field_fact in theirs["messages"][name]["fields"].items()]
-    body = "\n".join(f"  // TODO: describe it in a sentence.\n  {line}" for line in lines)
-    return f"// TODO: describe it in a sentence.\n{kind} {name} {{  // since: {version}\n{body}\n}}"
+    body = "\n".join(f"  // {TODO}\n  {line}" for line in lines)
+    return f"// {TODO}\n{kind} {name} {{  // since: {version}\n{body}\n}}"

@@ -71,7 +71,7 @@ class CallReader:
                 break
         for call, environment in self._unknown.items():
             if call not in self._resolved and not _is_transport(environment):
-                self._modules.problems.add(environment.module, call, f"path of the call {_shorten(call)}")
+                self._modules.problems.add(environment.module, call, f"path of the call {ast.unparse(call.func)}(...)")
         return self._select()
 
     def _select(self) -> list[RequestCall]:
@@ -265,11 +265,6 @@ def _is_transport(environment: Environment) -> bool:
             return True
         here = here.parent
     return False
-
-
-def _shorten(call: ast.Call) -> str:
-    text = ast.unparse(call.func)
-    return f"{text}(...)"
 
 
 def iter_rest(arguments: dict[str, Value]) -> Iterator[Value]:

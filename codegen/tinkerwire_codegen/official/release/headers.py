@@ -133,7 +133,7 @@ class HeaderReader:
             if isinstance(name, Text) and name.constant is not None:
                 known = True
                 self._add_value(name.constant, self._evaluator.evaluate(value, environment))
-        if not known and not _is_parameter(key, environment):
+        if not known and not _is_variable(key):
             text = f"name of a header: {ast.unparse(key)}"
             self._modules.problems.add(environment.module, key, text)
 
@@ -203,7 +203,7 @@ def _is_headers(expression: ast.expr) -> bool:
     return is_header_name(last_name(expression)) and not isinstance(expression, ast.Call)
 
 
-def _is_parameter(key: ast.expr, environment: Environment) -> bool:
+def _is_variable(key: ast.expr) -> bool:
     """Report whether a key is a parameter, the variable of a loop, or an attribute set elsewhere."""
     return isinstance(key, ast.Name | ast.Attribute)
 
