@@ -8,7 +8,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Coroutine
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
 from tinkerwire_base.errors import APITimeoutError, ClientClosedError, RequestTimeoutError
@@ -232,7 +232,7 @@ class OperationRunner:
 class _Operation(Generic[T]):
     """Operation from the user's call to its end. Until it starts it has no task, which would take more memory."""
 
-    __slots__ = ("_context", "_owner", "_queue", "_runner", "_work", "deadline", "future", "record")
+    __slots__ = ("_queue", "_runner", "_to_start", "deadline", "future", "record")
 
     def __init__(
         self,
@@ -248,10 +248,10 @@ class _Operation(Generic[T]):
         self.record.on_wait = None if owner is None else owner.on_wait
         self.deadline = deadline
         self._runner = runner
-        self._work: Callable[[], Coroutine[Any, Any, T]] | None = work
-        self._owner = owner
         self._queue = queue
-        self._context = copy_context()
+        self._to_start: tuple[Callable[[], Coroutine[Any, Any, T]], Owner | None, Context] | None
+        self._to_start = work, owner, copy_context()
+        """Arguments of the start, until then: the future keeps the operation, which must not keep the client open."""
 
     def begin(self) -> None:
         """Start, or enter the queue; on the loop thread."""
@@ -265,13 +265,16 @@ class _Operation(Generic[T]):
         """True once the future has its outcome."""
         return self.future.done()
 
-    def start(self) -> None:
-        """Run the work as a task."""
-        work, owner = self._work, self._owner
-        self._clear()
-        if work is not None:
-            run, record, deadline, queue = self._runner.run, self.record, self.deadline, self._queue
-            self._context.run(run_for, self.future, lambda: run(work, record, deadline, owner, queue))
+    def start(self) -> bool:
+        """Run the work as a task; return False if the operation was cancelled."""
+        to_start, self._to_start = self._to_start, None
+        if to_start is None or self.is_ended:
+            self.record.mark_ended()
+            return False
+        work, owner, context = to_start
+        run, record, deadline, queue = self._runner.run, self.record, self.deadline, self._queue
+        context.run(run_for, self.future, lambda: run(work, record, deadline, owner, queue))
+        return True
 
     def time_out(self) -> None:
         """End before the start, because the deadline has passed."""
@@ -279,7 +282,7 @@ class _Operation(Generic[T]):
 
     def fail(self, error: Exception) -> None:
         """End with an error before the start."""
-        self._clear()
+        self._to_start = None
         self.record.mark_ended()
         if self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)
@@ -287,12 +290,8 @@ class _Operation(Generic[T]):
     def end(self, _: object) -> None:
         """Record that the future has its outcome; on any thread."""
         self._runner.forget(self.record)
-        if self._work is not None:  # cancelled before the start
-            self._clear()
+        if self._to_start is not None:  # cancelled before the start
+            self._to_start = None
             self.record.mark_ended()
             if self._queue is not None:
                 self._queue.remove_ended()
-
-    def _clear(self) -> None:
-        """Drop what only the start needs: the future refers to the operation, and must not keep the client open."""
-        self._work = self._owner = None

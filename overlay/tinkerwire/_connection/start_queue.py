@@ -30,8 +30,9 @@ class Startable(Protocol):
         """True if the operation was cancelled."""
         ...
 
-    def start(self) -> None:
-        """Run the operation as a task."""
+    def start(self) -> bool:
+        """Run the operation as a task; return False if it was cancelled."""
+        ...
 
     def time_out(self) -> None:
         """End the operation with the error of its deadline."""
@@ -89,9 +90,8 @@ class StartQueue:
         while self._waiting and len(self._starting) < MAX_STARTING:
             operation = self._waiting.popleft()
             self._limit.waiting -= 1
-            if not operation.is_ended:
+            if operation.start():
                 self._starting.add(operation.record)
-                operation.start()
         if not self._waiting:
             self._clear_timer()
 

@@ -14,8 +14,11 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, KEY, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
-from tinkerwire._connection.start_queue import MAX_STARTING
+from tinkerwire._connection.start_queue import MAX_STARTING, StartQueue
+from tinkerwire._futures.deadline import Deadline
 from tinkerwire._futures.event_loop import LOOP
+from tinkerwire._futures.operation_record import OperationRecord
+from tinkerwire._transport.backpressure import InFlightLimit
 
 pytestmark = pytest.mark.timeout(120)
 SLOTS = 4
@@ -147,3 +150,39 @@ def test_client_does_not_wait_for_creation_of_another(server: ScriptedServer, ga
         creation.release()
         for future in slow_futures:
             future.result(TEST_TIMEOUT_S)
+
+
+class CancelledAtStart:
+    """Operation that another thread cancels at the moment of its start."""
+
+    is_ended = False
+
+    def __init__(self) -> None:
+        self.record, self.deadline = OperationRecord(), Deadline(None, "timeout")
+        self.starts = 0
+
+    def start(self) -> bool:
+        """Count the start, which does not come about."""
+        self.starts += 1
+        return False
+
+    def time_out(self) -> None:
+        """Do nothing."""
+
+    def fail(self, error: Exception) -> None:
+        """Do nothing."""
+
+
+def test_operations_cancelled_at_their_start_take_no_room(client: tw.ServiceClient) -> None:
+    """Any number of them leaves the room to others."""
+    operations = [CancelledAtStart() for _ in range(2 * MAX_STARTING)]
+    limit = InFlightLimit(1)
+
+    async def add_all() -> None:
+        queue = StartQueue(limit)
+        for operation in operations:
+            queue.add(operation)
+
+    LOOP.start(add_all).result(TEST_TIMEOUT_S)
+    assert [operation.starts for operation in operations] == [1] * len(operations)
+    assert limit.waiting == 0
