@@ -184,7 +184,10 @@ class ScriptedServer:
             "save_weights": {"path": "tinker://m1/weights/a"},
             "save_weights_for_sampler": {"path": "tinker://m1/sampler_weights/a", "sampling_session_id": "sampler2"},
             "load_weights": {"path": "tinker://m1/weights/a"},
-            "asample": {"sequences": [{"stop_reason": "stop", "tokens": [1, 2], "logprobs": [-0.5, -1.0]}] * samples},
+            "asample": {
+                "sequences": [{"stop_reason": "stop", "tokens": [1, 2], "logprobs": [-0.5, -1.0]}] * samples,
+                "prompt_logprobs": _prompt_logprobs(body) if body.get("prompt_logprobs") else None,
+            },
         }[name]
 
     def on_poll(self, kind: str, rule: Rule) -> None:
@@ -243,6 +246,12 @@ class ScriptedServer:
             await response.write(bytes([byte]))
             await asyncio.sleep(pause_s)
         return response
+
+
+def _prompt_logprobs(body: dict[str, Any]) -> list[float | None]:
+    """Return a logprob for each prompt token but the first."""
+    tokens = sum(len(chunk["tokens"]) for chunk in body["prompt"]["chunks"])
+    return [None, *[-1.0] * (tokens - 1)]
 
 
 def _decode_body(content: bytes, headers: Mapping[str, str]) -> Any:

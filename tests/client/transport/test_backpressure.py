@@ -21,7 +21,8 @@ pytestmark = pytest.mark.timeout(100)
 class Factory:
     """A server that counts samples from submission to result.
 
-    It refuses those beyond its ``places``, and finishes none before it had a ``crowd`` of them at once.
+    It refuses those beyond its ``places``, and finishes none before it has refused one. Without ``places`` it finishes
+    none before it has had a ``crowd`` of them at once.
     """
 
     def __init__(self, server: ScriptedServer, places: int | None = None, crowd: int = 0) -> None:
@@ -43,7 +44,8 @@ class Factory:
         return self._server.healthy_response(request)
 
     def poll(self, request: RecordedRequest) -> ScriptedResponse:
-        if self.peak < self._crowd or request.headers["x-tinker-request-iteration"] == "0":
+        is_early = self.peak < self._crowd if self._places is None else not self.refused
+        if is_early or request.headers["x-tinker-request-iteration"] == "0":
             return ScriptedResponse(status=408)
         self.in_flight -= 1
         return self._server.healthy_response(request)
@@ -123,11 +125,17 @@ def test_retry_after_pauses_new_samples(server: ScriptedServer) -> None:
 def test_window_shrinks_and_recovers(server: ScriptedServer) -> None:
     """A push-back reduces the samples in flight; later their number recovers."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=16)) as client:
-        busy = Factory(server, places=4)
+        busy, windows = Factory(server, places=4), list[float]()
+
+        def poll(request: RecordedRequest) -> ScriptedResponse:
+            windows.append(client._connection.sampling_limit.window)
+            return busy.poll(request)
+
+        server.on_poll("Sample", poll)
         for future in draw(client, 100):
             future.result(TEST_TIMEOUT_S)
         assert busy.refused > 0
-        assert client._connection.sampling_limit.window < 16
+        assert min(windows) < 16
         Factory(server)
         for future in draw(client, 400):
             future.result(TEST_TIMEOUT_S)
