@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -79,6 +79,12 @@ mutants: $(READY)  ## check that each package's own tests notice small changes o
 
 scale: $(READY)  ## run rollouts in many processes, in Ray and in a DataLoader; the first run downloads 1 GB
 	$(BIN)/python -m tests.rigs.scale.run
+
+dist: $(READY)  ## build wheel, sdist and SBOM, and try them in empty environments of each Python
+	$(BIN)/python -m tests.rigs.dist.run
+
+release: $(READY)  ## set VERSION in the package, the contract and the changelog
+	$(BIN)/python -m tests.rigs.dist.release $(VERSION)
 
 test-official: $(READY)  ## drive the embedded server with the official SDK; compare models and protobuf with it
 	$(BIN)/python -m tests.rigs.official.run

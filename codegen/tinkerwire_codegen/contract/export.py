@@ -21,6 +21,8 @@ from .unions import write_exclusive_unions
 Json = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 COMPONENTS = "#/components/schemas/"
+KEPT_MARKS = frozenset({MARK, "x-contract-version"})
+"""Marks that exported documents have."""
 
 
 def export(folder: Path, version: str, format_name: str) -> str:
@@ -181,7 +183,7 @@ def _remove_marks(node: Any) -> Any:
         if key in ("properties", "headers") and isinstance(value, dict)
         else _remove_marks(value)
         for key, value in node.items()
-        if key == MARK or not key.startswith("x-")
+        if key in KEPT_MARKS or not key.startswith("x-")
     }
 
 

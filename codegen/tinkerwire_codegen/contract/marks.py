@@ -78,7 +78,7 @@ _VERSIONS_TEXT = "a mapping of values to texts of versions, such as {cispo: 0.6.
 _HISTORY_TEXT = "a list of mappings with until (the text of a version), required (true or false) and schema (a mapping)"
 
 MARKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("x-since", "x-until", "x-models-since"), (is_version, _VERSION_TEXT)),
+    **dict.fromkeys(("x-since", "x-until", "x-models-since", "x-contract-version"), (is_version, _VERSION_TEXT)),
     **dict.fromkeys(("x-enum-since", "x-enum-until"), (_are_versions_by_value, _VERSIONS_TEXT)),
     "x-absent": (_are_gaps, "a list of gaps, such as [{since: 0.3.0, until: 0.4.0}]"),
     "x-history": (_are_earlier_forms, _HISTORY_TEXT),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -24,6 +25,9 @@ from .descriptions import read_descriptions
 Json = dict[str, Any]
 
 HEADING = "### Added"
+RELEASED = re.compile(r"## .*\(\d{4}-\d\d-\d\d\)")
+"""Heading of a section of the changelog that a release has closed."""
+UNRELEASED = "## Unreleased"
 
 
 def write_release(schema: Path, out: Path, changelog: Path | None, release: Release, facts: Json, version: str) -> str:
@@ -69,10 +73,15 @@ def _record_evidence(schema: Path, release: Release, facts: Json, version: str) 
 
 
 def add_entry(text: str, entry: str) -> str:
-    """Add an entry under "Added" of the newest section of a changelog; an entry for the same version is replaced."""
+    """Add an entry under "Added" of the newest section of a changelog; an entry for the same version is replaced.
+
+    A section whose heading has a date is closed: the entry goes to a new one above it.
+    """
     start = entry.partition(",")[0]
     lines = [line for line in text.splitlines() if not line.startswith(f"{start},")]
     section = next((index for index, line in enumerate(lines) if line.startswith("## ")), len(lines))
+    if section < len(lines) and RELEASED.match(lines[section]):
+        lines[section:section] = [UNRELEASED, ""]
     end = next((i for i in range(section + 1, len(lines)) if lines[i].startswith("## ")), len(lines))
     heading = next((i for i in range(section, end) if lines[i] == HEADING), -1)
     if heading < 0:

@@ -284,3 +284,11 @@ def test_changelog_entry_goes_to_the_newest_section() -> None:
     twice = add_entry(once, "- `schema/`: wire version 0.9.0, with 2 new types.")
     assert twice == once.replace("1 new type", "2 new types")
     assert add_entry("# Changelog\n", "- x, y") == "# Changelog\n\n### Added\n\n- x, y\n"
+
+
+def test_changelog_entry_does_not_go_to_a_released_section() -> None:
+    """A heading with a date gets no further entries."""
+    released = "## 0.2.0 (2026-11-29)\n\n### Added\n\n- `a`: one.\n"
+    text = add_entry(f"# Changelog\n\n{released}", "- x, y")
+    assert text == f"# Changelog\n\n## Unreleased\n\n### Added\n\n- x, y\n\n{released}"
+    assert add_entry(text, "- z, y").count("## Unreleased") == 1
