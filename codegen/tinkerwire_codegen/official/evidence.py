@@ -66,7 +66,7 @@ def add_release(evidence: Json, document: Json, version: str, release: Release, 
 def _add_operation(operations: Json, name: str, version: str, release: Release, fact: Json) -> None:
     known = operations.setdefault(name, {"files": {}})
     _add_file(known["files"], version, _file_of(release, fact["sites"][0].partition(":")[0]))
-    for group, key in (("query", "query"), ("body", "body_keys")):
+    for group, key in (("query", "query"), ("body", "body_fields")):
         for item in fact.get(key) or ():
             known.setdefault(group, {}).setdefault(item, version)
 

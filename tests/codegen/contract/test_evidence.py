@@ -23,10 +23,6 @@ EVIDENCE = load_evidence(SCHEMA)
 assert EVIDENCE is not None
 ASSUMED_FIELDS = {
     "CompleteMetadataResponse.status",
-    "CreateApiKeyRequest.name",
-    "CreateApiKeyRequest.note",
-    "FinishSessionRequest.detail",
-    "FinishSessionRequest.reason",
     "SessionFinishReason.type",
 }
 """Fields without a type in the SDK, and whose names have other meanings too, so that its text shows nothing."""
@@ -139,6 +135,22 @@ def test_sources_are_collected_from_releases_captures_and_servers() -> None:
         "default": None,
     }
     assert operation["parameters"][0]["x-evidence"] == ["release 0.1.0 tinker/notes.py"]
+
+
+def test_fields_of_a_body_written_by_a_call_have_its_module_as_source() -> None:
+    """A field that no type declares is shown by the call that writes it, in the version that does so first."""
+    call = "class Things:\n    async def put_thing(self, thing_id: str):\n        body = {'size': 1BODY}\n"
+    call += "        await self._put(f'/api/v1/things/{thing_id}', body=body, cast_to=NoneType)\n"
+    file = "tinker/resources/things.py"
+    bodies = (("0.1.0", ""), ("0.2.0", ", 'other': 'a'"))
+    releases = [
+        (version, Release(version, {"tinker/__init__.py": "", file: call.replace("BODY", text)}))
+        for version, text in bodies
+    ]
+    evidence = collect_evidence(DOCUMENT, releases, [], "")
+    assert evidence["operations"]["put_thing"]["body"] == {"size": "0.1.0", "other": "0.2.0"}
+    fields = add_evidence(json.loads(json.dumps(DOCUMENT)), evidence, "0.2.0")["components"]["schemas"]["Thing"]
+    assert fields["properties"]["other"]["x-evidence"] == [f"release 0.2.0 {file}"]
 
 
 def test_contract_without_evidence_has_no_marks(tmp_path: Path) -> None:
