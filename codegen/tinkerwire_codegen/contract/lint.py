@@ -26,6 +26,7 @@ from .rules import (
     find_wrong_enums,
     find_wrong_names,
     find_wrong_operations,
+    is_operation_name,
 )
 from .source import ContractFiles, read_files
 from .structure import Part, list_parts
@@ -140,11 +141,16 @@ def _generator_errors(document: Json) -> Iterator[Problem]:
         for method, operation in item.items():
             if not isinstance(operation, dict):
                 continue
-            if not str(operation.get("operationId", "")).isidentifier():
-                yield f"#/paths/{path}/{method}", "operationId must be an identifier, because it names a function"
-            owner = names.setdefault(str(operation.get("operationId")), f"{method} {path}")
+            name = operation.get("operationId")
+            if not is_operation_name(name):
+                yield (
+                    f"#/paths/{path}/{method}",
+                    "operationId must be words in lower case with single underscores between them, "
+                    f"because it names a function; got {name!r:.100}",
+                )
+            owner = names.setdefault(str(name), f"{method} {path}")
             if owner != f"{method} {path}":
-                yield f"#/paths/{path}/{method}", f"operationId {operation['operationId']} is that of {owner} already"
+                yield f"#/paths/{path}/{method}", f"operationId {name} is that of {owner} already"
             yield from _wrong_parameters(path, method, operation)
             result = _value_of_mark(operation, "x-result", None)
             if result is not None and result not in document["components"]["schemas"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 import re
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -25,6 +26,7 @@ DESCRIBED = frozenset({"named schema", "property", "operation", "parameter", "he
 """The kinds of parts that need a description; the generated code has it as a docstring."""
 SHARED = frozenset({"parameter", "header", "response"})
 """The kinds of parts that can be a reference to a shared one, which has the description."""
+OPERATION_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 KEYWORDS = frozenset(
     re.findall(
         r"\S+",
@@ -40,6 +42,14 @@ KEYWORDS = frozenset(
     )
 )
 """The keywords of JSON Schema 2020-12 and OpenAPI 3.1."""
+
+
+def is_operation_name(name: object) -> bool:
+    """Report whether a value can be an operationId.
+
+    Generators of clients change any other name, each in its own way, so that their functions would differ from ours.
+    """
+    return isinstance(name, str) and OPERATION_NAME.fullmatch(name) is not None and not keyword.iskeyword(name)
 
 
 def find_missing_descriptions(part: Part) -> Iterator[Problem]:

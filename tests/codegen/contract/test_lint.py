@@ -100,6 +100,16 @@ CASES: list[tuple[str, str, str, int, str]] = [
     ("openapi.yaml", "title: Library", "title: 3", 3, '3 is not of type "string"'),
     ("books.yaml", "        required: true", "        required: 'yes'", 12, '"yes" is not of type "boolean"'),
     # Names and values.
+    (
+        "books.yaml",
+        "put_book",
+        "putBook",
+        3,
+        "single underscores between them, because it names a function; got 'putBook'",
+    ),
+    ("books.yaml", "put_book", "put__book", 3, "operationId must be words in lower case"),
+    ("books.yaml", "put_book", "import", 3, "operationId must be words in lower case"),
+    ("books.yaml", "      operationId: put_book\n", "", 3, "because it names a function; got None"),
     ("openapi.yaml", "x-families:", "security: [{key: []}]\nx-families:", 10, "security scheme 'key' does not exist"),
     ("openapi.yaml", "description: Books.}", "description: B.}\n  - {name: books}", 10, "tag 'books' is listed twice"),
     ("books.yaml", "enum: [novel, poem]", "enum: [novel, novel, poem]", 26, 'the value "novel" is listed twice'),

@@ -131,7 +131,7 @@ def test_check_fails_without_a_package(tmp_path: Path) -> None:
             "x-since: expected the text of a version, such as 0.16.1; put a number such as 0.30 in quotes, got 'soon'",
         ),
         ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse does not exist"),
-        ("service.yaml", "operationId: healthz", "operationId: the health", "operationId must be an identifier"),
+        ("service.yaml", "operationId: healthz", "operationId: the health", "must be words in lower case"),
         ("sampling.yaml", "/{sampler_id}", "/{sampler}", "parameter 'sampler' is in the path, but not declared"),
         ("futures.yaml", "paths:", "paths: [", "futures.yaml:4: must be YAML"),
         ("openapi.yaml", "x-families: [errors", "x-families: [mistakes", "mistakes.yaml: file does not exist"),

@@ -6,8 +6,10 @@ import re
 from collections import Counter
 from typing import Any
 
+from ...contract.rules import is_operation_name
 from ..comparison import PROTOBUF
 from ..drift.edits import Edit
+from ..drift.operation_edits import name_operation
 from ..drift.schema_builder import TODO
 from .contract_files import ContractFiles
 from .descriptions import REWORD, Descriptions
@@ -70,8 +72,9 @@ class OperationStyle:
         used = {node["operationId"] for _, _, _, node in self._operations()}
         names = [steps[0]] if len(steps) == 1 else []
         names += [name for site in fact.get("sites", ()) for name in _function_names(site)]
-        names.append(re.sub(r"\W+", "_", f"{fact['method'].lower()}_{'_'.join(steps)}").strip("_"))
-        return next(str(name) for name in names if name.isidentifier() and name not in used)
+        path_name = name_operation(fact)
+        names += [path_name, *(f"{path_name}_{number}" for number in range(2, len(used) + 3))]
+        return next(str(name) for name in names if is_operation_name(name) and name not in used)
 
     def _find_models(self, path: str, fact: Json, file: str) -> list[Json]:
         """Find the most similar operations: of the same kind of response, then of the same family, path and method."""

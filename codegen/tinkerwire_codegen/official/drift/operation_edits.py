@@ -12,6 +12,12 @@ from .schema_builder import TODO, SchemaBuilder, to_camel_case
 JSON = "application/json"
 
 
+def name_operation(fact: Json) -> str:
+    """Return an operationId of the method and path of an endpoint, such as post_samplers_sampler_id_pause."""
+    text = f"{fact['method']}/{fact['path'].removeprefix('/api/v1/')}".lower()
+    return re.sub(r"[\W_]+", "_", text, flags=re.ASCII).strip("_")
+
+
 class OperationEditBuilder:
     """Builder of the new nodes for endpoints, query parameters, bodies, responses and media types."""
 
@@ -42,7 +48,7 @@ class OperationEditBuilder:
             file, place, node = self._source.find_operation(difference.ours)
             return file, {place: {**node, "x-until": self._version}}
         fact, builder = self._endpoints[difference.theirs], SchemaBuilder()
-        name = re.sub(r"\W+", "_", f"{fact['method'].lower()}{fact['path'].removeprefix('/api/v1')}").strip("_")
+        name = name_operation(fact)
         node = {"operationId": name, "tags": ["TODO"], "summary": TODO, "description": TODO, "x-since": self._version}
         parameters = [
             {"name": variable, "in": "path", "required": True, "description": TODO, "schema": {"type": "string"}}

@@ -90,6 +90,18 @@ def test_each_kind_of_change_is_recorded(schema: Path, change: str) -> None:
     assert "    # Settings of a job.\n    Knobs:" in (schema / "jobs.yaml").read_text()
 
 
+def test_name_of_a_new_operation_has_single_underscores(schema: Path) -> None:
+    """The name comes from method and path; a path that gives the same name again gets a number."""
+    ping = "def ping(self, id: str, go: str):\n        return await self._get({}, cast_to=StartResponse)\n\n    async "
+    first, second = (f"{ping.format(repr(path))}" for path in ("/api/v1/pings/_go", "/api/v1/pings/go"))
+    files = make_release().files
+    old = "def stop"
+    absorb(schema, Release(VERSION, {**files, JOBS: files[JOBS].replace(old, f"{first}{second}{old}", 1)}))
+    assert {"get_pings_go", "get_pings_go_2"} <= {
+        operation["operationId"] for item in load(schema)["paths"].values() for operation in item.values()
+    }
+
+
 def test_release_without_changes_only_adds_its_version(schema: Path) -> None:
     """The version is recorded; nothing else is written."""
     families = (schema / "jobs.yaml").read_text()
