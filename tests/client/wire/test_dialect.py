@@ -17,6 +17,7 @@ from tinkerwire._wire.dialect import BATCH_OPERATIONS, Dialect
 from tinkerwire._wire.protobuf import encode_request
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated import models as m
+from tinkerwire_generated.availability import VERSIONS
 from tinkerwire_generated.protobuf import message_class
 
 pytestmark = pytest.mark.timeout(60)
@@ -78,7 +79,7 @@ def test_accepted_form_is_discovered(
     assert dialect.protobuf_operations == (BATCH_OPERATIONS if protobuf else frozenset())
     assert not dialect.is_provisional
     assert (dialect.min_version, dialect.max_version) == (
-        ("0.18.2", "0.38.0") if has_config else ("0.3.0", "0.38.0" if protobuf else "0.16.1")
+        ("0.18.2", VERSIONS[-1]) if has_config else ("0.3.0", VERSIONS[-1] if protobuf else "0.16.1")
     )
 
 
