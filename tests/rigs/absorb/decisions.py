@@ -85,7 +85,7 @@ DECISIONS = (
         "0.26.2",
         "Error statuses of new calls",
         "A release does not show the statuses of a call; the absorption follows similar calls.",
-        r"(auth/apikey|sessions/search|GET /api/v1/sessions/{}): response 4\d\d|/me: response 404",
+        r"(auth/apikey|sessions/search|GET /api/v1/sessions/{}): response (4\d\d|ValidationError)|/me: response 404",
     ),
     Decision(
         "0.26.2",
