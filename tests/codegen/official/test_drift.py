@@ -34,7 +34,7 @@ CHANGES = {
         "    async def ping(self, id: str):\n        "
         'return await self._get(f"/api/v1/ping/{id}", cast_to=StartResponse)\n\n    async def stop',
     ),
-    "endpoint removed": (JOBS, '"/api/v1/start"', "path"),
+    "endpoint removed": (JOBS, '"/api/v1/start"', '"https://elsewhere/start"'),
     "response changed": (JOBS, "cast_to=cast(Any, types.StartResponse)", "cast_to=types.JobID"),
 }
 EXPECTED = {
@@ -109,6 +109,26 @@ def test_snippet_records_the_change(folder: Path, change: str) -> None:
         record(folder / "schema" / "jobs.yaml", drift.snippet)
     assert list_drift(folder, files) == []
     assert list_drift(folder, sources(), VERSION) == []
+
+
+UNREAD = {
+    "path from the environment": ('"/api/v1/start", body', 'os.environ["PATH"], body', "path of the call"),
+    "query from outside": ('{"params": params}', '{"params": outside.make(limit)}', "query of GET /api/v1/jobs"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_part_that_is_not_understood_is_not_reported_as_removed(folder: Path, name: str) -> None:
+    """The part is listed with its line; what seems to be gone may be there, so that nothing is reported as removed."""
+    old, new, text = UNREAD[name]
+    files = sources()
+    assert old in files[JOBS]
+    facts = read_facts(
+        open_release(str(write_wheel(folder / "made.whl", {**files, JOBS: files[JOBS].replace(old, new)})))
+    )
+    (problem,) = facts["not_understood"]
+    assert (problem["file"], str(problem["text"]).startswith(text)) == (JOBS, True)
+    assert find_drift(folder / "schema", facts, "0.8.0") == []
 
 
 def record(file: Path, snippet: str) -> None:

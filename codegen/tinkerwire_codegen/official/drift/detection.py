@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import yaml
 from tinkerwire_base.conversion.versioning import project
 
 from ...contract.bundle import find_refs, load
-from ..comparison import Difference, compare_facts
+from ..comparison import Difference, compare_facts, list_operations, list_unread_endpoints
 from ..known_differences import exclude_known
 from ..private_names import align_private_names
 from .behaviour import BEHAVIOUR_KINDS, compare_behaviour, has_record, read_record, render_behaviour
@@ -72,6 +71,7 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
     if has_record(folder):
         reported = {name for d in drift if d.kind in ("endpoint", "path") for name in (d.contract, d.release)}
         reported |= {d.release for d in drift if d.change == "added" and d.kind == "type"}
+        reported |= list_unread_endpoints(document, facts)
         for difference in compare_behaviour(read_record(folder, version), facts["behaviour"]):
             if not _is_of(difference, reported):
                 drift.append(_describe(difference, BEHAVIOUR_FILE, render_behaviour(difference, version)))
@@ -142,7 +142,7 @@ def _split_moves(
     """Split off pairs of a removed and an added endpoint that are alike: these changed their path."""
     removed = [difference for difference in differences if difference.kind == "endpoint" and difference.theirs is None]
     added = [difference for difference in differences if difference.kind == "endpoint" and difference.ours is None]
-    operations = dict(_operations(document))
+    operations = list_operations(document)
     moves = []
     for old in removed:
         candidates = [
@@ -162,13 +162,6 @@ def _split_moves(
 def _describe_move(old: Difference, new: Difference, edits: EditBuilder) -> Drift:
     nodes = {**edits.build(old).nodes, **edits.build(new).nodes}
     return Drift("changed", "path", old.ours, old.ours, new.theirs, edits.build(old).file, render_yaml(nodes))
-
-
-def _operations(document: Json) -> Iterator[tuple[str, Json]]:
-    for path, item in document["paths"].items():
-        for method, operation in item.items():
-            steps = ["{}" if step.startswith("{") else step for step in path.split("/")]
-            yield f"{method.upper()} {'/'.join(steps)}", operation
 
 
 def _contract_signature(key: str, operations: dict[str, Json]) -> tuple[str, set[str], set[str]]:

@@ -52,11 +52,13 @@ class CallReader:
         self._helpers: set[ast.AST] = set()
         self._helper_names: set[str] = set()
         self._calls: dict[tuple[int, str, str, str, bool], RequestCall] = {}
-        self._unknown: dict[ast.Call, Environment] = {}
+        self._unknown: dict[ast.Call, tuple[Environment, list[str]]] = {}
         self._resolved: set[ast.Call] = set()
         self._inlining = 0
         self.forwarded: list[tuple[str, dict[str, Value]]] = []
         """Names of called functions, with the timeouts and headers that they get."""
+        self.unread_methods: set[str] = set()
+        """Methods of the calls whose path is not understood; any endpoint that seems to be gone may be theirs."""
 
     def read(self) -> list[RequestCall]:
         """Read all calls; a helper function that gets its path from its callers is read with theirs."""
@@ -69,8 +71,9 @@ class CallReader:
                     self._executor.run_module(module, self._modules.trees[module])
             if len(self._helpers) == known:
                 break
-        for call, environment in self._unknown.items():
+        for call, (environment, methods) in self._unknown.items():
             if call not in self._resolved and not _is_transport(environment):
+                self.unread_methods.update(methods)
                 self._modules.problems.add(environment.module, call, f"path of the call {ast.unparse(call.func)}(...)")
         return self._select()
 
@@ -213,9 +216,9 @@ class CallReader:
             elif _depends_on_caller(option):
                 self._add_helper(node)
                 if "cast_to" in arguments:
-                    self._unknown.setdefault(node, environment)
+                    self._unknown.setdefault(node, (environment, methods))
             elif "cast_to" in arguments and not isinstance(option, Text | Constant):
-                self._unknown[node] = environment
+                self._unknown[node] = (environment, methods)
 
     def _add_helper(self, node: ast.Call) -> None:
         """Record that the functions around a call get parts of it from their callers."""

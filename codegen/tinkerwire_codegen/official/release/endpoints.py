@@ -74,6 +74,7 @@ class EndpointReader:
         """Initialize with the call."""
         self._classifier, self._evaluator, self._call = classifier, evaluator, call
         self._options = as_mapping(call.arguments.get("options", Constant(None)))
+        self._is_query_unread = False
 
     def read(self) -> Facts:
         """Read query, body and response."""
@@ -81,6 +82,8 @@ class EndpointReader:
         query = self._query()
         if query:
             facts["query"] = query
+        if self._is_query_unread:
+            facts["query_unread"] = True
         body = next(
             (
                 self._call.arguments[key]
@@ -246,6 +249,7 @@ class EndpointReader:
             if isinstance(value, Parameter) and (value.is_rest or value.name.startswith("extra_")):
                 continue  # The user of the SDK gives it.
             self._report(value, "query")
+            self._is_query_unread = True
         for name, entry in params.entries.items():
             optional = {"optional": True} if entry.optional else {}
             default = self._default(entry.value)

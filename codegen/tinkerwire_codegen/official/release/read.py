@@ -22,7 +22,8 @@ def read_facts(release: Release) -> dict[str, Any]:
     """Read types, endpoints, results of queued work and protobuf messages of a release, without running it.
 
     ``behaviour`` holds what types and endpoints do not show, by kind and place. ``not_understood`` lists
-    the parts of the release that cannot be read, with file and line.
+    the parts of the release that cannot be read, with file and line; ``unread_methods`` the methods of calls whose
+    path is one of these.
     """
     problems = Problems()
     for path, reason in release.unreadable.items():
@@ -40,6 +41,7 @@ def read_facts(release: Release) -> dict[str, Any]:
         "types": types,
         "inmemory_types": in_memory,
         "endpoints": endpoints,
+        "unread_methods": sorted(reader.unread_methods),
         "futures": _read_part(problems, "futures", lambda: read_futures(classifier, evaluator), []),
         "proto_response_types": read_protobuf_results(classifier),
         "proto": read_proto(modules.trees, problems),
