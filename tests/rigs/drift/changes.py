@@ -298,6 +298,21 @@ CHANGES: dict[str, tuple[Edit, set[Found]]] = {
         lora("    rank: int = Field(**_LIMITS)\n", "from pydantic import Field\n_LIMITS = {'ge': 1}\n"),
         rank(),
     ),
+    "minimum by a function that makes a field": (
+        lora(
+            "    rank: int = _limited(ge=1)\n",
+            "from pydantic import Field\n\n\ndef _limited(**limits):\n    return Field(**limits)\n",
+        ),
+        rank(),
+    ),
+    "minimum by a partial function": (
+        lora(
+            "    rank: Annotated[int, _limited()]\n",
+            "import functools\nfrom typing import Annotated\nfrom pydantic import Field\n"
+            "_limited = functools.partial(Field, ge=1)\n",
+        ),
+        rank(),
+    ),
     "maximum in Annotated": (
         lora("    rank: Annotated[int, Field(le=256)]\n", "from typing import Annotated\nfrom pydantic import Field\n"),
         rank(),

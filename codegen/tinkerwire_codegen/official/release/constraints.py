@@ -8,6 +8,7 @@ from typing import Any
 
 from . import defaults
 from .classify import TYPE_CALLS, Classifier, last_name
+from .field_functions import find_field_call
 from .modules import Symbol
 from .type_syntax import unquote
 
@@ -61,7 +62,8 @@ def iter_parts(
             target = classifier.modules.resolve(module, node)
             if not isinstance(target, Symbol) or isinstance(target.node, ast.ClassDef):
                 continue
-            is_field = isinstance(target.node, ast.Call) and last_name(target.node) in ("Field", *SINGLE)
+            is_field = find_field_call(classifier.modules, target.module, target.node) is not None
+            is_field = is_field or (isinstance(target.node, ast.Call) and last_name(target.node) in SINGLE)
             if is_field or (classifier.classify(target) == "other" and _is_type(target.node)):
                 yield from iter_parts(classifier, target.module, target.node, None, depth + 1)
 
@@ -73,6 +75,7 @@ def _is_type(node: ast.expr) -> bool:
 
 
 def _limits(classifier: Classifier, module: str, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    call = find_field_call(classifier.modules, module, call) or call
     name = last_name(call)
     if name in SINGLE and (call.args or call.keywords):
         yield SINGLE[name], call.args[0] if call.args else call.keywords[0].value

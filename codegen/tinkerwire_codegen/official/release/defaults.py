@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from .classify import last_name
+from .field_functions import find_field_call
 from .modules import ReleaseModules, Symbol, iter_statements
 
 COUNTS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow}
+UNARY: dict[type, Callable[[Any], Any]] = {
+    ast.Not: operator.not_,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
 MAPPINGS = frozenset({"dict", "ConfigDict", "SettingsConfigDict"})
 """Functions whose keywords are the entries of the mapping that they return."""
 EMPTY = {"dict": dict, "list": list, "set": list, "tuple": list}
@@ -29,9 +37,14 @@ def evaluate(modules: ReleaseModules, module: str, expression: ast.expr) -> Any:
         return _to_json(ast.literal_eval(expression))
     except (ValueError, TypeError):
         pass
-    if isinstance(expression, ast.BinOp) and type(expression.op) in COUNTS:
-        left, right = (evaluate(modules, module, side) for side in (expression.left, expression.right))
-        return COUNTS[type(expression.op)](left, right)
+    try:
+        if isinstance(expression, ast.UnaryOp):
+            return UNARY[type(expression.op)](evaluate(modules, module, expression.operand))
+        if isinstance(expression, ast.BinOp) and type(expression.op) in COUNTS:
+            left, right = (evaluate(modules, module, side) for side in (expression.left, expression.right))
+            return COUNTS[type(expression.op)](left, right)
+    except TypeError as error:
+        raise UnreadableDefault(ast.unparse(expression)) from error
     target = modules.resolve(module, expression.func if isinstance(expression, ast.Call) else expression)
     if isinstance(target, Symbol):
         if isinstance(expression, ast.Call) and isinstance(target.node, ast.ClassDef):
@@ -80,10 +93,11 @@ def evaluate_model(modules: ReleaseModules, symbol: Symbol) -> dict[str, Any]:
 
 def field_arguments(modules: ReleaseModules, module: str, expression: ast.expr | None) -> dict[str, ast.expr] | None:
     """Return the arguments of Field(...) or field(...) by name, or None for another expression."""
-    if not isinstance(expression, ast.Call) or last_name(expression) not in ("Field", "field"):
+    call = find_field_call(modules, module, expression)
+    if call is None:
         return None
-    keywords = keyword_arguments(modules, module, expression)
-    return {"default": expression.args[0], **keywords} if expression.args else keywords
+    keywords = keyword_arguments(modules, module, call)
+    return {"default": call.args[0], **keywords} if call.args else keywords
 
 
 def keyword_arguments(modules: ReleaseModules, module: str, call: ast.Call) -> dict[str, ast.expr]:

@@ -207,6 +207,7 @@ def _read_default(
                 "default": defaults.evaluate_factory(classifier.modules, module, details["default_factory"]),
             }
     except defaults.UnreadableDefault as error:
+        classifier.modules.problems.add(module, assigned, f"default: {error}")
         return {"required": False, "default": {"python": str(error)}}
     return {"required": True}
 
