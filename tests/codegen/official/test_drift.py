@@ -113,6 +113,8 @@ def test_snippet_records_the_change(folder: Path, change: str) -> None:
 
 UNREAD = {
     "path from the environment": ('"/api/v1/start", body', 'os.environ["PATH"], body', "path of the call"),
+    "default from outside": ("level: Level = Level.Low", "level: Level = outside.read()", "default: outside.read()"),
+    "body from outside": ('{"why": why}', "{**outside.make()}", "body of POST /api/v1/jobs/{}/stop: outside.make()"),
     "query from outside": ('{"params": params}', '{"params": outside.make(limit)}', "query of GET /api/v1/jobs"),
 }
 
@@ -122,12 +124,13 @@ def test_part_that_is_not_understood_is_not_reported_as_removed(folder: Path, na
     """The part is listed with its line; what seems to be gone may be there, so that nothing is reported as removed."""
     old, new, text = UNREAD[name]
     files = sources()
-    assert old in files[JOBS]
+    file = JOBS if old in files[JOBS] else TYPES
+    assert old in files[file]
     facts = read_facts(
-        open_release(str(write_wheel(folder / "made.whl", {**files, JOBS: files[JOBS].replace(old, new)})))
+        open_release(str(write_wheel(folder / "made.whl", {**files, file: files[file].replace(old, new)})))
     )
     (problem,) = facts["not_understood"]
-    assert (problem["file"], str(problem["text"]).startswith(text)) == (JOBS, True)
+    assert (problem["file"], str(problem["text"]).startswith(text)) == (file, True)
     assert find_drift(folder / "schema", facts, "0.8.0") == []
 
 

@@ -64,6 +64,21 @@ REFACTORINGS: dict[str, Edit] = {
     "path by a constant of a class": path(
         "_Paths.CREATE", 'class _Paths:\n    BASE = "/api/v1"\n    CREATE = f"{BASE}/create_model"\n'
     ),
+    "path by a template": path(
+        'string.Template("/api/$version/create_model").substitute(version="v1")', "import string\n"
+    ),
+    "path by posixpath": path('posixpath.join("/api/v1", "create_model")', "import posixpath\n"),
+    "path by pathlib": path('str(PurePosixPath("/api/v1") / "create_model")', "from pathlib import PurePosixPath\n"),
+    "path by replace": path('"/api/v0/create_model".replace("v0", "v1")'),
+    "path by a field of a record": path(
+        '_Spec(path="/api/v1/create_model").path',
+        'from dataclasses import dataclass\n\n\n@dataclass\nclass _Spec:\n    path: str = "/api/v1/other"\n',
+    ),
+    "path by a table of records": path(
+        '_SPECS["create"].path',
+        'from collections import namedtuple\n_Spec = namedtuple("_Spec", "method path")\n'
+        '_SPECS = {"create": _Spec("POST", "/api/v1/create_model")}\n',
+    ),
     "path in parts": replace(
         REST, TTL, 'f"/api/v1/training_runs/{training_run_id}" f"/checkpoints/{checkpoint_id}" + "/ttl"'
     ),
@@ -119,6 +134,18 @@ REFACTORINGS: dict[str, Edit] = {
         f"{PARAMS}\nparams = {{key: value for key, value in params.items() if value is not None}}"
     ),
     "query by constants": query("params = {_LIMIT: limit, _OFFSET: offset}", '_LIMIT, _OFFSET = "limit", "offset"\n'),
+    "query by the fields of a record": query(
+        "params = _Page(limit, offset)._asdict()",
+        "from typing import NamedTuple\n\n\nclass _Page(NamedTuple):\n    limit: int\n    offset: int\n",
+    ),
+    "query by asdict": query(
+        "params = dataclasses.asdict(_Page(limit, offset))",
+        "import dataclasses\n\n\n@dataclasses.dataclass\nclass _Page:\n    limit: int\n    offset: int\n",
+    ),
+    "query by zip": query('params = dict(zip(("limit", "offset"), (limit, offset)))'),
+    "query by fromkeys": query(
+        'params = dict.fromkeys(("limit", "offset"))\nparams["limit"] = limit\nparams["offset"] = offset'
+    ),
     "header by a constant": replace(
         FUTURE,
         '"X-Tinker-Request-Type":',
@@ -158,6 +185,13 @@ REFACTORINGS: dict[str, Edit] = {
         '"timeout": _CANCEL_SECONDS}',
         (HOLDER, FRONT, "\n\n_CANCEL_SECONDS = 15 * 2\n\n\nclass "),
     ),
+    "timeout by float": replace(HOLDER, '"timeout": 30}', '"timeout": float("30")}'),
+    "timeout by timedelta": replace(
+        HOLDER,
+        '"timeout": 30}',
+        '"timeout": timedelta(minutes=0.5).total_seconds()}',
+        (HOLDER, FRONT, "\n\nfrom datetime import timedelta\n\n\nclass "),
+    ),
     "timeout of a caller by a constant": replace(
         FUTURE, "timeout=45,", "timeout=_POLL_SECONDS,", (FUTURE, FRONT, "\n\n_POLL_SECONDS = 45.0\n\n\nclass ")
     ),
@@ -178,6 +212,12 @@ REFACTORINGS: dict[str, Edit] = {
     "body without default options": replace(MODELS, "exclude_unset=False, ", ""),
     "options by a mapping": replace(TRAINING, "make_request_options(extra_headers=headers)", '{"headers": headers}'),
     "fields in another order": lora(f"    train_mlp: bool = True\n{RANK}", old=RANK),
+    "default by not": lora("    train_mlp: bool = not False\n", old="    train_mlp: bool = True\n"),
+    "default by a function that makes a field": lora(
+        "    seed: Optional[int] = _optional(None)\n",
+        "from pydantic import Field\n\n\ndef _optional(value, **more):\n    return Field(default=value, **more)\n",
+        SEED,
+    ),
     "private attribute of a model": lora(
         f"{RANK}    _cache: dict = PrivateAttr(default_factory=dict)\n", "from pydantic import PrivateAttr\n"
     ),

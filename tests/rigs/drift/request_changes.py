@@ -35,6 +35,7 @@ def returned(call: str) -> str:
 
 ADDED = {("added", "query", LIST)}
 CAST = "cast_to=GetInfoResponse)"
+SPEC = "from typing import NamedTuple\n\n\nclass _Spec(NamedTuple):\n    path: str\n\n\n"
 REQUEST_CHANGES: dict[str, tuple[Edit, set[Found]]] = {
     "endpoint by a literal": (method(returned(f'_get("/api/v1/fresh", {CAST}')), NEW),
     "endpoint by a constant": (method(returned(f"_get(_FRESH, {CAST}"), top='_FRESH = "/api/v1/fresh"\n'), NEW),
@@ -84,6 +85,21 @@ REQUEST_CHANGES: dict[str, tuple[Edit, set[Found]]] = {
         method(
             'return await _fetch(self, path="/api/v1/fresh")',
             top=f"async def _fetch(resource, *, path):\n    return await resource._get(path, {CAST}\n",
+        ),
+        NEW,
+    ),
+    "endpoint through a function with the name of a client's method": (
+        method(
+            'return await _send(self, _Spec("/api/v1/fresh"))',
+            top=f"{SPEC}async def _send(resource, spec):\n    return await resource._get(spec.path, {CAST}\n",
+        ),
+        NEW,
+    ),
+    "endpoint through a method with the name of a client's method": (
+        method(
+            'return await self._send(_Spec("/api/v1/fresh"))',
+            more=f"    async def _send(self, spec):\n        return await self._get(spec.path, {CAST}\n\n",
+            top=SPEC,
         ),
         NEW,
     ),

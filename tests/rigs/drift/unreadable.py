@@ -4,13 +4,42 @@ from __future__ import annotations
 
 from .changes import LORA, T, lora
 from .edited_release import Edit, replace
-from .request_changes import CAST, FUTURE, MODELS, method, query, returned
+from .request_changes import CAST, FUTURE, HOLDER, MODELS, REST, method, query, returned
 
 UNREADABLE: dict[str, tuple[Edit, str]] = {
     "file that is not Python": (replace(LORA, "class LoraConfig", "class class LoraConfig"), f"{LORA}:8"),
     "path from the environment": (
         method(returned(f'_get(os.environ["FRESH"], {CAST}'), top="import os\n"),
         MODELS,
+    ),
+    "path of a helper from the environment": (
+        method(
+            'return await self._request(os.environ["FRESH"])',
+            more=f"    async def _request(self, path):\n        return await self._get(path, {CAST}\n\n",
+            top="import os\n",
+        ),
+        MODELS,
+    ),
+    "field made by a function of several statements": (
+        lora(
+            "    rank: int = _limited(ge=1)\n",
+            "from pydantic import Field\n\n\ndef _limited(**limits):\n    limits['le'] = 9\n"
+            "    return Field(**limits)\n",
+        ),
+        LORA,
+    ),
+    "default from a function outside": (lora("    rank: int = read()\n", "from external import read\n"), LORA),
+    "body from a function outside": (
+        replace(REST, 'body={"ttl_seconds": ttl_seconds}', "body={**external.make()}"),
+        REST,
+    ),
+    "timeout from the environment": (
+        replace(HOLDER, '"timeout": 30}', "\"timeout\": float(os.environ['SECONDS'])}"),
+        HOLDER,
+    ),
+    "timeout of all requests from outside": (
+        replace("tinker/_constants.py", "timeout=60", "timeout=external.seconds()"),
+        "tinker/_constants.py",
     ),
     "query from a function outside": (
         query("params = external.make(limit, offset)", top="import external\n"),

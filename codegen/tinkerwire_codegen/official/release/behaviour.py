@@ -59,7 +59,7 @@ def _read_calls(
     by_function: dict[str, list[tuple[str, set[str]]]] = {}
     for call in calls:
         key, endpoint = endpoint_key(call), EndpointReader(classifier, evaluator, call)
-        timeouts.setdefault(key, set()).update(_render_timeouts(classifier, endpoint.timeouts()))
+        timeouts.setdefault(key, set()).update(_render_timeouts(classifier, key, endpoint.timeouts()))
         headers.setdefault(key, set()).update(_render_headers(endpoint.headers()))
         options = _dump_options(evaluator, call)
         if options:
@@ -71,7 +71,7 @@ def _read_calls(
     for name, passed in reader.forwarded:
         for key, accepted in by_function.get(name, ()):
             if "timeout" in passed and "timeout" in accepted:
-                timeouts[key].update(_render_timeouts(classifier, list(options_of(passed["timeout"]))))
+                timeouts[key].update(_render_timeouts(classifier, key, list(options_of(passed["timeout"]))))
             if "extra_headers" in passed and "extra_headers" in accepted:
                 for option in options_of(passed["extra_headers"]):
                     headers[key].update(_render_headers(option) if isinstance(option, Mapping) else ())
@@ -100,14 +100,18 @@ def _dump_options(evaluator: Evaluator, call: RequestCall) -> dict[str, Any]:
     return {}
 
 
-def _render_timeouts(classifier: Classifier, values: list[Value]) -> set[str]:
+def _render_timeouts(classifier: Classifier, key: str, values: list[Value]) -> set[str]:
     """Render timeouts in seconds; arguments of the SDK's user are left out."""
     texts = set()
     for value in values:
         is_users = isinstance(value, Parameter) or is_none(value)
         is_default = isinstance(value, Source) and last_name(value.expression) in ("NOT_GIVEN", "timeout")
         if not is_users and not is_default:
-            texts.add(_render_seconds(to_json(classifier.modules, value)))
+            seconds = to_json(classifier.modules, value)
+            if isinstance(value, Source) and not isinstance(seconds, int | float):
+                text = f"timeout of {key}: {ast.unparse(value.expression)}"
+                classifier.modules.problems.add(value.module, value.expression, text)
+            texts.add(_render_seconds(seconds))
     return texts
 
 
@@ -131,8 +135,11 @@ def _read_client(classifier: Classifier, evaluator: Evaluator, behaviour: Facts)
                     }
                     if call.args:
                         seconds["timeout"] = evaluator.evaluate(call.args[0], environment)
-                    texts = {part: _render_seconds(to_json(modules, v)) for part, v in seconds.items()}
-                    behaviour["timeout"][ALL_REQUESTS] = texts
+                    behaviour["timeout"][ALL_REQUESTS] = {
+                        part: text
+                        for part, value in seconds.items()
+                        for text in _render_timeouts(classifier, ALL_REQUESTS, [value])
+                    }
                 elif isinstance(value, Constant):
                     behaviour["timeout"][ALL_REQUESTS] = {"timeout": _render_seconds(value.value)}
         for node in ast.walk(modules.trees[module]):

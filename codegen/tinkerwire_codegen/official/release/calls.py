@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .classify import last_name
 from .evaluation import Evaluator
 from .execution import Executor
-from .modules import ReleaseModules
+from .modules import FunctionSymbol, ReleaseModules
 from .values import Closure, Constant, Environment, Hole, Mapping, Parameter, Source, Text, Value, options_of
 
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
@@ -49,6 +49,7 @@ class CallReader:
         """Initialize with the modules of a release."""
         self._modules, self._evaluator = modules, evaluator
         self._executor = Executor(evaluator, self._visit)
+        self._transports = _find_transports(modules)
         self._helpers: set[ast.AST] = set()
         self._helper_names: set[str] = set()
         self._calls: dict[tuple[int, str, str, str, bool], RequestCall] = {}
@@ -72,7 +73,7 @@ class CallReader:
             if len(self._helpers) == known:
                 break
         for call, (environment, methods) in self._unknown.items():
-            if call not in self._resolved and not _is_transport(environment):
+            if call not in self._resolved and not self._is_transport(environment):
                 self.unread_methods.update(methods)
                 self._modules.problems.add(environment.module, call, f"path of the call {ast.unparse(call.func)}(...)")
         return self._select()
@@ -138,7 +139,8 @@ class CallReader:
             self._add_helper(node)
         if name in ("FINALREQUESTOPTIONS", "CONSTRUCT"):
             return self._options(node, environment)
-        if isinstance(node.func, ast.Name | ast.Attribute) and (local or name not in METHODS | WITH_METHOD):
+        is_own = local or self._is_function(node.func, environment)
+        if isinstance(node.func, ast.Name | ast.Attribute) and (is_own or name not in METHODS | WITH_METHOD):
             name = self._alias(node.func, environment)
         positional = list(node.args)
         keywords = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
@@ -162,7 +164,7 @@ class CallReader:
             value = self._evaluator.evaluate(function, environment)
             if isinstance(value, Closure) and not isinstance(value.node, ast.Lambda):
                 method = value.node.name.lstrip("_").upper()
-                return method if method in METHODS else ""
+                return method if method in METHODS and value.node in self._transports else ""
             if not isinstance(value, Source) or value.expression is function:
                 break
             function, environment = value.expression, value.environment
@@ -170,6 +172,20 @@ class CallReader:
                 function = function.args[0]
         name = last_name(function) if not isinstance(function, ast.Call) else ""
         return name.lstrip("_").upper() if isinstance(function, ast.Attribute) or name == "FinalRequestOptions" else ""
+
+    def _is_transport(self, environment: Environment) -> bool:
+        """Report whether a place is in a method of a client."""
+        here: Environment | None = environment
+        while here is not None:
+            if here.function in self._transports:
+                return True
+            here = here.parent
+        return False
+
+    def _is_function(self, function: ast.expr, environment: Environment) -> bool:
+        """Report whether a name is a function of a module, which is not a method of a client whatever its name."""
+        is_name = isinstance(function, ast.Name)
+        return is_name and isinstance(self._modules.resolve(environment.module, function), FunctionSymbol)
 
     def _methods(self, expression: ast.expr, environment: Environment) -> list[str]:
         value = self._evaluator.evaluate(expression, environment)
@@ -224,7 +240,7 @@ class CallReader:
         """Record that the functions around a call get parts of it from their callers."""
         for function in self._executor.running:
             name = getattr(function, "name", "")
-            if name and name.lstrip("_").upper() not in METHODS | WITH_METHOD:
+            if name and function not in self._transports:
                 self._helpers.add(function)
                 self._helper_names.add(name)
 
@@ -254,20 +270,32 @@ def _api_path(value: Value, *, has_type: bool) -> Text | None:
 
 
 def _depends_on_caller(value: Value) -> bool:
+    if isinstance(value, Source):
+        root = value.expression
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        return isinstance(root, ast.Name) and isinstance(value.environment.find(root.id), Parameter)
     if isinstance(value, Text):
         return any(isinstance(part, Hole) for part in value.parts) and not str(value.parts[0]).startswith("http")
     return isinstance(value, Parameter)
 
 
-def _is_transport(environment: Environment) -> bool:
-    """Report whether a call is in a method such as ``post`` of the client itself, which its callers are read for."""
-    here: Environment | None = environment
-    while here is not None:
-        name = here.function.name.lstrip("_").upper() if here.function else ""
-        if name in METHODS | WITH_METHOD or name.startswith(("REQUEST", "GET_API")):
-            return True
-        here = here.parent
-    return False
+def _find_transports(modules: ReleaseModules) -> set[ast.AST]:
+    """Find the methods such as ``post`` of the classes of clients, which their callers are read for."""
+    found: set[ast.AST] = set()
+    for tree in modules.trees.values():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            methods = [part for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+            names = {method.name for method in methods}
+            if {"get", "post"} <= names or "request" in names:
+                found.update(method for method in methods if _is_transport_name(method.name.lstrip("_").upper()))
+    return found
+
+
+def _is_transport_name(name: str) -> bool:
+    return name in METHODS | WITH_METHOD or name.startswith(("REQUEST", "GET_API"))
 
 
 def iter_rest(arguments: dict[str, Value]) -> Iterator[Value]:

@@ -166,7 +166,15 @@ class EndpointReader:
     def _one_body(self, body: Value) -> Facts:
         if isinstance(body, Mapping):
             fields = {name: self._field(entry.value) for name, entry in body.entries.items()}
-            return {"request": "inline", "body_fields": fields, "request_content_types": [JSON]}
+            unread = [value for value in body.rest if isinstance(value, Source)]
+            for value in unread:
+                self._report(value, "body")
+            return {
+                "request": "inline",
+                **({"body_unread": True} if unread else {}),
+                "body_fields": fields,
+                "request_content_types": [JSON],
+            }
         if isinstance(body, Source) and isinstance(body.expression, ast.Call):
             call = body.expression
             if last_name(call) in DUMPS:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .classify import last_name
+from .library import LibraryReader
 from .mappings import as_mapping, pairs_to_mapping, store
 from .members import MemberReader
 from .modules import FunctionSymbol, ReleaseModules, Symbol, is_value_function
-from .templates import fill_format, fill_percent, join_parts, name_variable, strip_text
+from .records import RecordReader
+from .templates import fill_format, fill_percent, join_parts, name_variable, parts_of, strip_text
 from .values import (
     Closure,
     Constant,
@@ -56,6 +58,8 @@ class Evaluator:
         self._evaluating: set[tuple[str, str]] = set()
         self._globals: dict[tuple[str, str], Value] = {}
         self._members = MemberReader(modules, self.evaluate, self.call)
+        self._records = RecordReader(modules, self.evaluate)
+        self._library = LibraryReader(modules, self._records, self.evaluate)
         self.run: Callable[[Closure, Environment], Value] | None = None
 
     def evaluate(self, expression: ast.expr, environment: Environment) -> Value:
@@ -84,11 +88,8 @@ class Evaluator:
         if isinstance(expression, ast.FormattedValue):
             expression = expression.value
         value = self.evaluate(expression, environment)
-        if isinstance(value, Text):
-            return list(value.parts)
-        if isinstance(value, Constant) and isinstance(value.value, int | float) and not isinstance(value.value, bool):
-            return [str(value.value)]
-        return [Hole(name_variable(value, expression))]
+        parts = parts_of(value)
+        return parts if isinstance(value, Text | Constant) else [Hole(name_variable(value, expression))]
 
     def _evaluate_binop(self, expression: ast.BinOp, environment: Environment) -> Value:
         left, right = (self.evaluate(side, environment) for side in (expression.left, expression.right))
@@ -111,6 +112,8 @@ class Evaluator:
 
     def _evaluate_unaryop(self, expression: ast.UnaryOp, environment: Environment) -> Value:
         value = self.evaluate(expression.operand, environment)
+        if isinstance(expression.op, ast.Not) and isinstance(value, Constant):
+            return Constant(not value.value)
         if isinstance(expression.op, ast.USub) and isinstance(value, Constant) and isinstance(value.value, int | float):
             return Constant(-value.value)
         return Source(expression, environment)
@@ -214,6 +217,9 @@ class Evaluator:
         referent = self.modules.resolve(environment.module, expression)
         if isinstance(referent, Symbol | FunctionSymbol) and not isinstance(expression.value, ast.Call):
             return self._referent(referent, expression, environment)
+        field = self._records.find_field(self.evaluate(expression.value, environment), expression.attr)
+        if field is not None:
+            return field
         owner = self._members.owner_of(expression.value, environment)
         if owner is not None:
             member = self._members.find_member(owner, expression.attr)
@@ -269,6 +275,9 @@ class Evaluator:
             value = self._method(expression, expression.func, environment)
             if value is not None:
                 return value
+        library_value = self._library.call(expression, environment)
+        if library_value is not None:
+            return library_value
         if name in ("quote", "quote_plus") and expression.args:
             return Text(join_parts(self._parts(expression.args[0], environment)))
         if name == "partial" and expression.args:

@@ -7,7 +7,7 @@ import re
 import string
 
 from .classify import last_name
-from .values import Hole, Parameter, Source, Text, Value
+from .values import Constant, Hole, Parameter, Source, Text, Value
 
 
 def join_parts(parts: list[str | Hole]) -> tuple[str | Hole, ...]:
@@ -73,6 +73,56 @@ def fill_format(text: str, values: list[list[str | Hole]], named: dict[str, list
         else:
             parts += named.get(name, [Hole(name.partition(".")[0])])
     return parts
+
+
+def fill_dollar(text: Text, named: dict[str, list[str | Hole]]) -> Text:
+    """Replace the fields of a string.Template."""
+    parts: list[str | Hole] = []
+    for part in text.parts:
+        if isinstance(part, Hole):
+            parts.append(part)
+            continue
+        end = 0
+        for match in re.finditer(r"\$(?:(\$)|(\w+)|{(\w+)})", part):
+            name = match[2] or match[3]
+            parts.append(part[end : match.start()])
+            parts += ["$"] if match[1] else named.get(name, [Hole(name)])
+            end = match.end()
+        parts.append(part[end:])
+    return Text(join_parts(parts))
+
+
+def replace_text(text: Text, old: str, new: list[str | Hole]) -> Text:
+    """Replace a part of the known parts of a text, as str.replace does."""
+    parts: list[str | Hole] = []
+    for part in text.parts:
+        if isinstance(part, Hole):
+            parts.append(part)
+            continue
+        for index, piece in enumerate(part.split(old)):
+            parts += [*(new if index else ()), piece]
+    return Text(join_parts(parts))
+
+
+def join_paths(paths: list[list[str | Hole]]) -> tuple[str | Hole, ...]:
+    """Join the steps of a path, as posixpath.join does; a step that starts with a slash starts the path anew."""
+    joined: list[str | Hole] = []
+    for path in paths:
+        if isinstance(path[0], str) and path[0].startswith("/"):
+            joined = []
+        elif joined and not (isinstance(joined[-1], str) and joined[-1].endswith("/")):
+            joined.append("/")
+        joined += path
+    return join_parts(joined)
+
+
+def parts_of(value: Value) -> list[str | Hole]:
+    """Return a value as parts of a text."""
+    if isinstance(value, Text):
+        return list(value.parts)
+    if isinstance(value, Constant) and isinstance(value.value, int | float) and not isinstance(value.value, bool):
+        return [str(value.value)]
+    return [Hole(name_variable(value, None))]
 
 
 def name_variable(value: Value, expression: ast.expr | None) -> str:
