@@ -174,7 +174,7 @@ class _Comparison:
     def _compare_endpoint(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
         query = {p["name"]: p["schema"] for p in ours.get("parameters", []) if p["in"] == "query"}
         facts = self._query_facts(theirs.get("query", {}))
-        # What is not understood may hold the parameters that seem to be gone.
+        # The unread part of the query may hold the parameters that seem to be gone.
         known = set(query) & set(facts) if theirs.get("query_unread") else set(query)
         yield from compare_sets("query", name, known, set(facts))
         for parameter in query.keys() & facts.keys():
@@ -184,7 +184,7 @@ class _Comparison:
         yield from self._compare_media_types(name, ours, theirs)
         body = _json_schema(ours.get("requestBody", {}))
         if theirs.get("body_unread"):
-            pass  # What is not understood may hold the fields that seem to be gone.
+            pass  # The unread part of the body may hold the fields that seem to be gone.
         elif theirs.get("request") == "inline":
             fields = self._follow(body).get("properties", {})
             yield from self._compare_values(

@@ -38,7 +38,7 @@ class RecordReader:
         return None
 
     def find_field(self, value: Value, name: str) -> Value | None:
-        """Return the value of a field of a record; None if the value is no record, or has no such field."""
+        """Return the value of a field of a record; None for another value, or another field."""
         source = (self._fields(value) or {}).get(name)
         return self._evaluate(source.expression, source.environment) if source else None
 
