@@ -104,6 +104,94 @@ def test_copies_keep_arrays(copied: Any) -> None:
     assert isinstance(copied(tensor).raw, np.ndarray) and copied(tensor) == tensor
 
 
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.array([0.5, np.nan, -0.0], np.float32),
+        np.array([2**62 + 1, -1]),
+        np.array([], np.float32),
+        np.array([0.1, 0.2]),
+        np.arange(6, dtype=np.int32)[::2],
+        [0.1, 2],
+    ],
+    ids=["float32", "int64", "empty", "float64", "int32", "list"],
+)
+def test_pickled_tensors_keep_data_and_dtype(data: Any, protocol: int) -> None:
+    """Arrays of all dtypes and lists are the same after a pickle, and an array can be written to."""
+    dtype: Any = "int64" if isinstance(data, np.ndarray) and data.dtype.kind == "i" else "float32"
+    tensor = models.TensorData(data=data, dtype=dtype, shape=[len(data)])
+    copied = pickle.loads(pickle.dumps(tensor, protocol))
+    assert (type(copied.raw), copied.dtype, copied.shape) == (type(tensor.raw), dtype, [len(data)])
+    assert repr(copied.data) == repr(tensor.data)
+    if isinstance(data, np.ndarray):
+        assert copied.raw.dtype == data.dtype and copied.raw.flags.writeable
+        assert copied.raw.tobytes() == data.tobytes()
+
+
+def test_pickled_sparse_tensor_keeps_its_indices() -> None:
+    """All fields are in the pickle."""
+    tensor = models.TensorData(
+        data=np.array([7.0], np.float32),
+        dtype="float32",
+        shape=[2, 3],
+        sparse_crow_indices=[0, 0, 1],
+        sparse_col_indices=[2],
+    )
+    copied = pickle.loads(pickle.dumps(tensor))
+    assert copied == tensor and copied.tolist() == [[0.0, 0.0, 0.0], [0.0, 0.0, 7.0]]
+
+
+def test_protocol_5_passes_arrays_out_of_band() -> None:
+    """The buffers of a pickle are the memory of its arrays, before and after."""
+    array = np.arange(1000, dtype=np.float32)
+    tensor = models.TensorData.from_numpy(array)
+    buffers: list[pickle.PickleBuffer] = []
+    content = pickle.dumps(tensor, 5, buffer_callback=buffers.append)
+    assert len(content) < 500
+    assert np.shares_memory(np.frombuffer(buffers[0], np.float32), array)
+    assert np.shares_memory(pickle.loads(content, buffers=buffers).raw, array)
+
+
+def test_shallow_copies_share_the_array() -> None:
+    """A copy of a tensor takes no memory for its data."""
+    tensor = models.TensorData.from_numpy(np.ones(4, np.float32))
+    assert copy.copy(tensor).raw is tensor.raw
+    assert not np.shares_memory(copy.deepcopy(tensor).raw, tensor.raw)
+
+
+def test_models_load_from_pickles_of_earlier_versions() -> None:
+    """Earlier versions pickled a dict of the fields, as attrs does."""
+    tensor = models.TensorData.from_numpy(np.ones(4, np.float32))
+    for model in (models.ModelInput.from_ints([1, 2]), tensor, models.AdamParams(learning_rate=0.5)):
+        cls: Any = type(model)
+        copied = cls.__new__(cls)
+        copied.__setstate__(cls.__getstate__(model))
+        assert copied == model
+
+
+class _CountedTensor(models.TensorData):
+    """A tensor with a state of its own."""
+
+    count: int
+
+    def __getstate__(self) -> Any:
+        return {**models.TensorData.__getstate__(self), "count": self.count}  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: Any) -> None:
+        object.__setattr__(self, "count", state.pop("count"))
+        models.TensorData.__setstate__(self, state)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda tensor: pickle.loads(pickle.dumps(tensor))])
+def test_derived_models_keep_their_own_state(copied: Any) -> None:
+    """Classes of users decide on the state that their pickles and copies have."""
+    tensor = _CountedTensor.from_numpy(np.ones(2, np.float32))
+    object.__setattr__(tensor, "count", 3)
+    assert type(copied(tensor)) is _CountedTensor and copied(tensor).count == 3
+    assert copied(tensor) == tensor
+
+
 def test_model_copy_keeps_arrays_without_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy with updates keeps arrays, too, and converts nothing to a list."""
     monkeypatch.setattr(ArrayCodec, "to_list", None)
