@@ -144,8 +144,8 @@ def render_report() -> str:
             ]
     lines += [
         "",
-        "The server retains results and keys for an hour, or up to the bytes of `RetentionPolicy`; until then its "
-        "memory grows.",
+        "The server retains results and keys for an hour, or up to the bytes of `RetentionPolicy`: the newest in "
+        "memory, the others in temporary files.",
     ]
     lines += ["", f"torch {runs[0]['version']}, {platform.system()}."]
     return "\n".join(lines) + "\n"

@@ -88,6 +88,30 @@ def test_samples_do_not_leak_memory(serve: ServerFactory, is_fetched: bool) -> N
     assert _measure_growth(sample, 500, 2000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
+def test_retained_samples_take_no_memory(serve: ServerFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without limits that drop anything, fetched results and their requests are on disk, and answered from there."""
+    monkeypatch.setattr("tinkerwire._server.bounded_table.RECENT_BYTES", 100 * KIB)
+    call = _without_contract_check(serve())
+    sampler_id = call.create_sampler()
+    requests: list[tuple[str, Any]] = []
+
+    async def sample(number: int) -> None:
+        body = _create_sample_request(sampler_id, number)
+        request_id = await _submit(call, "asample", body, f"{number:032d}")
+        reply = await call.send("POST", "retrieve_future", {"request_id": request_id})
+        if number % 100 == 0:
+            requests.append((request_id, reply.body))
+
+    assert _measure_growth(sample, 500, 1500, sys.getallocatedblocks) < MAX_BLOCKS
+    for index, (request_id, result) in enumerate(requests):
+        body = _create_sample_request(sampler_id, index * 100)
+        for key in (f"{index * 100:032d}", f"other {index}", None):
+            assert call.submit("asample", body, key=key) == request_id
+        other = call.post("asample", _create_sample_request(sampler_id, 10**6), key=f"{index * 100:032d}")
+        assert other.status == 409
+        assert call.result(request_id) == result
+
+
 def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory) -> None:
     """Memory reaches a plateau over forward passes and steps."""
     call = _without_contract_check(serve(retention=SMALL_RETENTION))

@@ -12,6 +12,7 @@ import pytest
 
 from support.restarts import SAMPLE, Restart, count_rows, fail_to_write, forward_backward, optim_step, read_state, train
 from support.server_fixtures import Clock, ServerFactory
+from tinkerwire._server import bounded_table
 from tinkerwire._server.sessions import models
 from tinkerwire._server.storage.journal import Journal
 from tinkerwire.local import RetentionPolicy
@@ -82,6 +83,31 @@ def test_results_and_resent_requests_are_recognised_after_a_restart(restart: Res
     later = call.submit("optim_step", optim_step(model_id, 2))
     assert later not in (request_id, model_id)
     assert int(later.split("-")[-1]) > int(request_id.split("-")[-1])
+
+
+def test_samples_in_temporary_files_are_recognised_after_a_restart(
+    restart: Restart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that ends loses its temporary files, but not what they held; the limits apply to them, too."""
+    monkeypatch.setattr(bounded_table, "RECENT_BYTES", 4 * bounded_table.ENTRY_BYTES)
+    call = restart()
+    sampler_id = call.create_sampler()
+    bodies = [{**SAMPLE, "sampling_session_id": sampler_id, "seq_id": number} for number in range(30)]
+    ids = [call.submit("asample", body, key=f"sample {number}") for number, body in enumerate(bodies)]
+    results = [call.result(request_id) for request_id in ids]
+    for restarts in range(3):
+        assert 1 <= len(call.server._state.samples._entries) <= 4, restarts
+        for key in ("sample {}", f"other {restarts} {{}}"):
+            resent = [call.submit("asample", body, key=key.format(number)) for number, body in enumerate(bodies)]
+            assert resent == ids
+        assert [call.result(request_id) for request_id in ids] == results
+        call = restart()
+    call = restart(retention=RetentionPolicy(results=10))
+    call.result(call.submit("asample", {**SAMPLE, "sampling_session_id": sampler_id, "seq_id": 30}))
+    assert len(call.server._state.futures.results) == 10
+    statuses = [call.post("retrieve_future", {"request_id": request_id}).status for request_id in ids]
+    assert statuses == [410] * 21 + [200] * 9
+    assert [call.submit("asample", body) for body in bodies] == ids
 
 
 def test_samplers_keep_their_weights_and_samples(restart: Restart) -> None:

@@ -57,7 +57,10 @@ class RetainedResults:
         self._clock = clock
         self._on_dropped = on_dropped
         self._unfetched: BoundedTable[str, RetainedResult] = BoundedTable(policy.unfetched_bytes, self._report_dropped)
-        self._fetched: BoundedTable[str, RetainedResult] = BoundedTable(policy.fetched_bytes, self._report_dropped)
+        # Only for clients that lost a response, therefore on disk.
+        self._fetched: BoundedTable[str, RetainedResult] = BoundedTable(
+            policy.fetched_bytes, self._report_dropped, _forget_completion
+        )
 
     def __len__(self) -> int:
         return len(self._unfetched) + len(self._fetched)
@@ -93,11 +96,11 @@ class RetainedResults:
 
     def _drop_excess(self) -> None:
         for table in (self._fetched, self._unfetched):
-            while len(table) and self._is_expired(next(table.values())):
-                table.drop(next(iter(table)))
+            while (oldest := table.read_oldest()) is not None and self._is_expired(oldest[1]):
+                table.drop(oldest[0])
         while len(self) > self._policy.results:
             table = self._fetched if len(self._fetched) else self._unfetched
-            table.drop(next(iter(table)))
+            table.drop_oldest()
 
     def _is_expired(self, retained: RetainedResult) -> bool:
         return retained.finished_at <= self._clock() - self._policy.seconds
@@ -106,3 +109,10 @@ class RetainedResults:
         self._on_dropped(request_id)
         if retained.on_dropped is not None:
             retained.on_dropped(request_id)
+
+
+def _forget_completion(request_id: str, retained: RetainedResult) -> RetainedResult:
+    """Remove the completion of a sample whose result its client has, and return the result without it."""
+    if retained.on_dropped is not None:
+        retained.on_dropped(request_id)
+    return attrs.evolve(retained, on_dropped=None)

@@ -24,12 +24,16 @@ class RetentionPolicy:
     server treats a resent request as a new one: it rejects an operation on a model with 409, because the seq_id was
     used, and draws a sample again.
 
+    Limits in bytes count an entry as if it were in memory. Of the fetched results and of each table of requests, only
+    the newest MiB is in memory; the rest is in temporary files in the folder that TMPDIR names, which end with the
+    process.
+
     Args:
         seconds: age at which a result is dropped, fetched or not.
         results: maximum number of results; fetched results are dropped first.
-        unfetched_bytes: maximum memory of results that were not fetched yet.
-        fetched_bytes: maximum memory of fetched results, which are kept in case a response was lost.
-        request_bytes: maximum memory of each of three tables: idempotency keys, seq_ids of samples, and other
+        unfetched_bytes: maximum size of results that were not fetched yet.
+        fetched_bytes: maximum size of fetched results, which are kept in case a response was lost.
+        request_bytes: maximum size of each of three tables: idempotency keys, seq_ids of samples, and other
             sequence numbers.
 
     Raises:

@@ -54,7 +54,9 @@ class IdempotencyCache:
         on_dropped: Callable[[str], object] = lambda key: None,
     ) -> None:
         self._on_stored = on_stored
-        self.table: BoundedTable[str, _Entry] = BoundedTable(max_bytes, lambda key, _: on_dropped(key))
+        self.table: BoundedTable[str, _Entry] = BoundedTable(
+            max_bytes, lambda key, _: on_dropped(key), lambda key, entry: _to_archive(entry)
+        )
         """The responses by key."""
 
     def find(self, key: str, operation: str, fingerprint: bytes) -> WireResponse | None:
@@ -82,3 +84,9 @@ class IdempotencyCache:
         stored = attrs.evolve(response, headers=headers, content=compact(response.content))
         size = len(key) + len(fingerprint) + len(stored.content)
         self.table.put(key, _Entry(operation, fingerprint, stored), size)
+
+
+def _to_archive(entry: _Entry) -> _Entry:
+    """Return an entry that pickle accepts."""
+    response = attrs.evolve(entry.response, headers=dict(entry.response.headers))
+    return attrs.evolve(entry, response=response)

@@ -19,7 +19,7 @@ class JournaledRequests(BoundedTable[tuple[str, int], AcceptedRequest]):
     """
 
     def __init__(self, max_bytes: int, kind: str, journal: Journal) -> None:
-        super().__init__(max_bytes, lambda key, _: journal.remove_accepted(kind, *key))
+        super().__init__(max_bytes, lambda key, _: journal.remove_accepted(kind, *key), lambda key, value: value)
         self._kind = kind
         self._journal = journal
 
