@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DATA = ListCodec()
 _PICKLED_DTYPES = {"float32": "<f4", "int64": "<i8"}
 """Numpy's names of the dtypes whose arrays are pickled as bytes."""
-_BUFFERS = (bytearray, memoryview, PickleBuffer)
+_BUFFERS: tuple[Any, ...] = (bytearray, memoryview, PickleBuffer)
 
 
 class TensorDataMixin:
