@@ -5,12 +5,15 @@ Fields that the contract does not know are dropped.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from tinkerwire_generated import models
 from tinkerwire_generated.protobuf import message_class
 
-from .protobuf_forms import REQUEST, message_codec
+from .protobuf_fields import MessageCodec
+from .protobuf_forms import REQUEST, TABLES, message_codec
+from .protobuf_framing import FRAMED_FIELDS, frame_datum
 from .protobuf_messages import parse_message, serialize_message
 
 T = TypeVar("T")
@@ -33,9 +36,19 @@ def encode_request(
         OverflowError: a token id or seq_id beyond 32 bits, or a value beyond float32; with its place.
         ValueError, TypeError: a value without a protobuf form, such as an asset pointer; with its place.
     """
+    batch = request.forward_input if isinstance(request, models.ForwardRequest) else request.forward_backward_input
+    codec = _datumless_codec(floor or version, version)
     message = message_class(REQUEST)(forward_only=isinstance(request, models.ForwardRequest))
-    message_codec(floor or version, version).write(REQUEST, message, request)
-    return serialize_message(message, version)
+    codec.write(REQUEST, message, request)
+    parts: list[Any] = [serialize_message(message, version)]
+    for position, datum in enumerate(batch.data):
+        parts += frame_datum(codec, f"data[{position}]", datum)
+    return b"".join(parts)
+
+
+@cache
+def _datumless_codec(oldest: str | None, newest: str | None) -> MessageCodec:
+    return MessageCodec(TABLES, oldest, newest, FRAMED_FIELDS)
 
 
 def decode_result(data: bytes, model: type[T]) -> T:

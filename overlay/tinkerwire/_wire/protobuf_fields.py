@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -38,6 +38,7 @@ class Form:
 
 
 PLAIN = Form(None, None)
+NO_FIELDS: Mapping[str, Sequence[str]] = {}
 
 
 @attrs.frozen(kw_only=True)
@@ -65,10 +66,18 @@ class MessageCodec:
         tables: the fields and messages that need functions of their own.
         oldest: the oldest possible wire version; a field that it lacks is sent unless it is at its default.
         newest: the newest possible wire version; None for the newest of the contract.
+        omitted: message to fields of its model that are not written.
     """
 
-    def __init__(self, tables: FormTables, oldest: str | None, newest: str | None) -> None:
+    def __init__(
+        self,
+        tables: FormTables,
+        oldest: str | None,
+        newest: str | None,
+        omitted: Mapping[str, Sequence[str]] = NO_FIELDS,
+    ) -> None:
         self.oldest, self.newest = oldest, newest
+        self._omitted = omitted
         self._tables = tables
         self._forms: dict[str, Form] = dict(tables.messages)
         self._model_forms: dict[tuple[str, Any], Form] = {}
@@ -177,7 +186,9 @@ class MessageCodec:
             message_field = self._tables.names.get(name, {}).get(field, field)
             own = self._tables.fields.get(name, {}).get(field, PLAIN)
             write_field: Any
-            if own.write:
+            if field in self._omitted.get(name, ()):
+                write_field = _write_nothing
+            elif own.write:
                 write_field = partial(own.write, self)
             elif message_field in MESSAGE_FIELDS[name]:
                 write_field = self._field_writer(name, message_field, field)
@@ -266,6 +277,10 @@ def _refuse(field: str) -> Callable[[Any, str, Any], None]:
         raise ValueError(f"{prefix}{field}: the protobuf message does not have this field, got {short_repr(value)}")
 
     return write
+
+
+def _write_nothing(message: Any, prefix: str, value: Any) -> None:
+    pass
 
 
 def _write_unless(default: Any, write: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any], None]:

@@ -30,7 +30,8 @@ _NUMPY_CODES: Mapping[int, str] = {
 """The numpy codes of the dtypes; numpy has no bfloat16, so its bits are read as integers."""
 _numpy_dtypes: dict[int, np.dtype[Any]] = {}
 """The dtypes of numpy that were needed so far; making one takes as long as reading an array."""
-_NUMBERS = {"float32": FLOAT32, "int64": INT64}
+DTYPES = {"float32": FLOAT32, "int64": INT64}
+"""The numbers of the dtypes of models."""
 _FILLING = (EMPTY_TOKEN, EMPTY_LOGPROB)
 """Filler of a position with fewer than k top-k logprobs."""
 
@@ -91,13 +92,13 @@ def float32_bytes(place: str, values: Any) -> bytes:
 
 def put_tensor(message: Any, place: str, tensor: models.TensorData) -> None:
     """Fill a Tensor message; raise ValueError or OverflowError with the place for data that does not fit its dtype."""
-    values = _values(place, tensor)
-    message.dtype = _NUMBERS[tensor.dtype]
+    values = wire_values(place, tensor)
+    message.dtype = DTYPES[tensor.dtype]
     message.shape.extend([len(values)] if tensor.shape is None else tensor.shape)
     if tensor.sparse_crow_indices is None:
-        message.dense = _bytes(values)
+        message.dense = buffer_of(values).tobytes()
         return
-    message.sparse_csr.values = _bytes(values)
+    message.sparse_csr.values = buffer_of(values).tobytes()
     message.sparse_csr.crow_indices = np.asarray(tensor.sparse_crow_indices, "<i8").tobytes()
     message.sparse_csr.col_indices = np.asarray(tensor.sparse_col_indices, "<i8").tobytes()
 
@@ -147,13 +148,13 @@ def join(message: Any, place: str, tensors: Sequence[models.TensorData]) -> None
         ValueError: a scalar, or rows without values, with the place.
     """
     trailing = trailing_shape(place, tensors[0])
-    parts = [_values(f"{place}[{position}]", tensor) for position, tensor in enumerate(tensors)]
+    parts = [wire_values(f"{place}[{position}]", tensor) for position, tensor in enumerate(tensors)]
     if not math.prod(trailing) and any(tensor.shape and tensor.shape[0] for tensor in tensors):
         raise ValueError(f"{place}: rows of shape {trailing} have no values, so protobuf cannot count the rows")
-    message.dtype = _NUMBERS[tensors[0].dtype]
+    message.dtype = DTYPES[tensors[0].dtype]
     message.trailing_shape.extend(trailing)
     message.offsets = np.cumsum([0, *(part.nbytes for part in parts)], dtype="<i8").tobytes()
-    message.data = b"".join(map(_bytes, parts))
+    message.data = b"".join(map(buffer_of, parts))
 
 
 def trailing_shape(place: str, tensor: models.TensorData) -> list[int]:
@@ -185,7 +186,7 @@ def put_topk(message: Any, place: str, topk: TopK) -> None:
     message.logprobs = float32_bytes(f"{place} logprobs", [logprob for _, logprob in cells])
 
 
-def _values(place: str, tensor: models.TensorData) -> Array:
+def wire_values(place: str, tensor: models.TensorData) -> Array:
     """Return the values in the wire's dtype; NumberRangeError for one that does not fit."""
     data: Any = tensor.raw
     is_array = isinstance(data, np.ndarray)
@@ -207,8 +208,9 @@ def _values(place: str, tensor: models.TensorData) -> Array:
     return values
 
 
-def _bytes(values: Array) -> bytes:
-    return values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+def buffer_of(values: Array) -> Any:
+    """Return the little-endian bytes of values as an array, without a copy if possible."""
+    return np.ascontiguousarray(values, f"<{values.dtype.str[1:]}").reshape(-1).view(np.uint8)
 
 
 def _tensor(place: str, values: Array, shape: list[int], **rows: Array) -> models.TensorData:

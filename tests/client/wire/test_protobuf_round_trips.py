@@ -7,15 +7,26 @@ from hypothesis import given
 from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, samples, to_plain
 from tinkerwire._server.http.protobuf import decode_request, encode_result
 from tinkerwire._wire.protobuf import decode_output, decode_sample, encode_request
-from tinkerwire._wire.protobuf_forms import TABLES
+from tinkerwire._wire.protobuf_forms import REQUEST, TABLES, message_codec
 from tinkerwire_generated import models as m
-from tinkerwire_generated.protobuf import MESSAGE_FIELDS
+from tinkerwire_generated.protobuf import MESSAGE_FIELDS, message_class
 
 
 @given(REQUESTS | FORWARD_REQUESTS)
 def test_requests_survive_round_trip(request: m.ForwardBackwardRequest | m.ForwardRequest) -> None:
     """The requests have dense and sparse tensors, and every chunk that has a protobuf form."""
     assert to_plain(decode_request(encode_request(request))) == to_plain(request)
+
+
+@given(REQUESTS | FORWARD_REQUESTS)
+def test_framed_request_equals_message(request: m.ForwardBackwardRequest | m.ForwardRequest) -> None:
+    """The client frames numbers itself; a parser sees the message that protobuf would have serialized."""
+    kind = message_class(REQUEST)
+    message = kind(forward_only=isinstance(request, m.ForwardRequest))
+    message_codec().write(REQUEST, message, request)
+    framed = kind.FromString(encode_request(request))
+    assert framed == message
+    assert framed.SerializeToString(deterministic=True) == message.SerializeToString(deterministic=True)
 
 
 @given(outputs())
