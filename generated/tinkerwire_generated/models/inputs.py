@@ -82,7 +82,7 @@ class EncodedTextChunk(EncodedTextChunkMixin, ForbidExtra):
 
     _is_tag_optional = True
 
-    tokens: Sequence[int] | Array
+    _tokens: Sequence[int] | Array = field(alias="tokens")
     """Token ids in order."""
     type: Literal["encoded_text"] = field(default="encoded_text", validator=field_validator())
     """Tag of the chunk."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TypedDict
 
 from typing_extensions import Unpack
 
 from tinkerwire_base.errors import ContextLengthError, ResponseInfo
-from tinkerwire_base.lazy_numpy import np
 from tinkerwire_base.validators import require_int
 from tinkerwire_generated import models
 
 from .._usage import exact_length
 
 BAD_REQUEST = 400
-MIN_COMPACT_TOKENS = 64
-"""Shorter lists take hardly more memory than arrays."""
 
 
 class SampleOptions(TypedDict, total=False):
@@ -70,18 +66,12 @@ def _compact_prompt(prompt: models.ModelInput) -> models.ModelInput:
 
 
 def _compact_chunk(chunk: models.ModelInputChunk) -> models.ModelInputChunk:
-    if not isinstance(chunk, models.EncodedTextChunk) or not isinstance(chunk.tokens, list):
-        return chunk
-    if len(chunk.tokens) < MIN_COMPACT_TOKENS:
+    if not isinstance(chunk, models.EncodedTextChunk):
         return chunk
     try:
-        tokens = array("i", chunk.tokens)
-    except (OverflowError, TypeError):
-        return chunk  # ids beyond 32 bits, or a list that was changed after its check
-    compact = np.empty(len(tokens), np.intc)
-    # Without a buffer object, which np.frombuffer would keep.
-    compact.data[:] = memoryview(tokens)
-    return models.EncodedTextChunk(tokens=compact)
+        return chunk.packed()
+    except (ValueError, TypeError):
+        return chunk  # a list that was changed after its check
 
 
 def _validate_options(request: models.SampleRequest) -> None:

@@ -39,7 +39,7 @@ def to_token_array(where: str, model_input: ModelInput) -> npt.NDArray[Any]:
             raise EngineError(
                 f"{where}: chunks[{index}] must be text for the models of this server, got type {chunk.type}"
             )
-        parts.append(np.asarray(chunk.tokens, dtype=np.int64))
+        parts.append(np.asarray(chunk.raw, dtype=np.int64))
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 

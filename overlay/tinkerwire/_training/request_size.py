@@ -121,7 +121,7 @@ def size_around(model_id: str, batch: models.ForwardBackwardInput) -> int:
 
 def _protobuf_chunk(chunk: Any) -> int:
     if isinstance(chunk, models.EncodedTextChunk):
-        return AROUND_PROTOBUF + 4 * len(chunk.tokens)
+        return AROUND_PROTOBUF + 4 * chunk.length
     return AROUND_PROTOBUF + len(_content(chunk)) + _text(_texts(chunk))
 
 
@@ -141,7 +141,7 @@ def _json_datum(datum: models.Datum, text_of: TextOf) -> int:
 
 def _json_chunk(chunk: Any, text_of: TextOf) -> int:
     if isinstance(chunk, models.EncodedTextChunk):
-        return AROUND_JSON + (chunk.text_length or text_of(chunk.tokens, "int64"))
+        return AROUND_JSON + text_of(chunk.raw, "int64")
     return AROUND_JSON + 4 * ((len(_content(chunk)) + 2) // 3) + LONGEST_ESCAPE * _text(_texts(chunk))
 
 

@@ -66,7 +66,7 @@ class MessageCodec:
         tables: the fields and messages that need functions of their own.
         oldest: the oldest possible wire version; a field that it lacks is sent unless it is at its default.
         newest: the newest possible wire version; None for the newest of the contract.
-        omitted: message to fields of its model that are not written.
+        omitted: message to fields of its model that are left out.
     """
 
     def __init__(
@@ -183,12 +183,12 @@ class MessageCodec:
 
         for attribute in attrs.fields(model):
             field, default = field_name(attribute), default_of(attribute)
+            if field in self._omitted.get(name, ()):
+                continue
             message_field = self._tables.names.get(name, {}).get(field, field)
             own = self._tables.fields.get(name, {}).get(field, PLAIN)
             write_field: Any
-            if field in self._omitted.get(name, ()):
-                write_field = _write_nothing
-            elif own.write:
+            if own.write:
                 write_field = partial(own.write, self)
             elif message_field in MESSAGE_FIELDS[name]:
                 write_field = self._field_writer(name, message_field, field)
@@ -277,10 +277,6 @@ def _refuse(field: str) -> Callable[[Any, str, Any], None]:
         raise ValueError(f"{prefix}{field}: the protobuf message does not have this field, got {short_repr(value)}")
 
     return write
-
-
-def _write_nothing(message: Any, prefix: str, value: Any) -> None:
-    pass
 
 
 def _write_unless(default: Any, write: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any], None]:

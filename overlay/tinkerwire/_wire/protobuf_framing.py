@@ -50,7 +50,7 @@ def _encode_chunk(codec: MessageCodec, place: str, chunk: Any) -> Parts:
     if not isinstance(chunk, models.EncodedTextChunk):
         return (_encode_rest(codec, "Chunk", place, chunk),)
     rest = _encode_rest(codec, "EncodedTextChunk", place, chunk)
-    tokens = tensors.int32_bytes(f"{place}.tokens", chunk.tokens)
+    tokens = tensors.int32_buffer(f"{place}.tokens", chunk.raw)
     return _frame(_tag("Chunk", "encoded_text"), rest, *_frame(_tag("EncodedTextChunk", "tokens"), tokens))
 
 

@@ -81,6 +81,12 @@ def int32_bytes(place: str, values: Any) -> bytes:
     return array.astype("<i4").tobytes()
 
 
+def int32_buffer(place: str, values: Any) -> Any:
+    """Return integers as the bytes of int32, without a copy if possible. Errors: see :func:`int32_bytes`."""
+    is_int32 = isinstance(values, np.ndarray) and values.dtype == np.int32 and values.ndim == 1
+    return buffer_of(values) if is_int32 else int32_bytes(place, values)
+
+
 def float32_bytes(place: str, values: Any) -> bytes:
     """Return numbers as the bytes of float32, None as NaN; raise ValueError for values that are not numbers."""
     try:

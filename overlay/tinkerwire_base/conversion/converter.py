@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
@@ -153,8 +154,8 @@ class Converter:
         fields = [a for a in fields_of(cls) if field_name(a) not in absent and not is_protobuf_only(a)]
         overrides: dict[str, Any] = _renames(cls, is_whole=False)
         overrides |= {name: override(omit=True) for name in absent}
-        stored = [field_name(a) for a in fields if field_name(a) in getattr(cls, "_sent_as_stored", ())]
-        overrides |= {name: override(omit=True) for name in stored}
+        stored = [a for a in fields if field_name(a) in getattr(cls, "_sent_as_stored", ())]
+        overrides |= {_cattrs_name(cls, a): override(omit=True) for a in stored}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
         # cattrs' omit_if_default compares values with ``==``, which fails on arrays.
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
@@ -168,8 +169,8 @@ class Converter:
             for check in checks:
                 check(value)
             found = unstructure(value)
-            for name in stored:
-                found[name] = stored_form(getattr(value, f"_{name}"))
+            for attribute in stored:
+                found[wire_name(attribute)] = stored_form(getattr(value, attribute.name))
             for name, wire, default in blank:
                 if getattr(value, name) is default:
                     del found[wire]
@@ -219,14 +220,20 @@ def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, repor
 
 
 def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
-    # To cattrs, models with private slots are dataclasses with public names.
     found: dict[str, Any] = {
-        field_name(a): override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
+        _cattrs_name(cls, a): override(rename=wire_name(a))
+        for a in fields_of(cls)
+        if wire_name(a) != _cattrs_name(cls, a)
     }
     found |= {field_name(a): override(omit=True) for a in fields_of(cls) if is_protobuf_only(a) and not is_whole}
     if allows_extra(cls):
         found["extra_fields"] = override(omit=True)
     return found
+
+
+def _cattrs_name(cls: type, attribute: attrs.Attribute[Any]) -> str:
+    """Return the name of a field to cattrs, which sees the public names of models that are dataclasses, too."""
+    return field_name(attribute) if is_dataclass(cls) else attribute.name
 
 
 def _too_deep(value: Any) -> ValueError:

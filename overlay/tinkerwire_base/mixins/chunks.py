@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..tensors import text_length, token_ids
+import attrs
+from typing_extensions import Self
+
+from ..list_array import DualValue, stored_form
+from ..tensors import pack_tokens, token_ids
 from .dmel import container_length
 from .normalize import copy_list, decode_bytes, set_field
 
@@ -12,31 +16,60 @@ from .normalize import copy_list, decode_bytes, set_field
 class EncodedTextChunkMixin:
     """A run of tokens; ``tokens`` is a list, array or torch tensor of integers."""
 
-    __slots__ = ("_text_length",)
-    _converts = ("tokens",)
+    __slots__ = ()
+    _converts = _dual_fields = _sent_as_stored = ("tokens",)
     if TYPE_CHECKING:
-        tokens: Any
+        _tokens: Any
 
     def __attrs_post_init__(self) -> None:
         """Normalize and check the fields."""
-        tokens = self.tokens
-        # The check of a list makes its JSON text, whose length is needed again when a batch is split.
-        length = text_length(tokens) if type(tokens) is list else None
-        if length is None:
-            tokens = token_ids(f"{type(self).__name__}.tokens", tokens)
-        set_field(self, "tokens", copy_list(tokens))
-        set_field(self, "_text_length", (len(tokens), length))
+        tokens = self._tokens
+        packed = pack_tokens(tokens) if type(tokens) is list else None
+        if packed is not None:
+            tokens = DualValue(array=packed)
+        elif type(tokens) is not DualValue:
+            tokens = copy_list(token_ids(f"{type(self).__name__}.tokens", tokens))
+        set_field(self, "_tokens", tokens)
 
     @property
-    def text_length(self) -> int | None:
-        """The length of the tokens as JSON; None if unknown: for arrays, and after a change of their number."""
-        count, length = getattr(self, "_text_length", (-1, None))
-        return length if count == len(self.tokens) else None
+    def tokens(self) -> Any:
+        """The token ids: a list, or the array that the chunk was given."""
+        if type(self._tokens) is DualValue:
+            # From now on only the list counts, as callers may change it.
+            set_field(self, "_tokens", self._tokens.array.tolist())
+        return self._tokens
+
+    @property
+    def raw(self) -> Any:
+        """The token ids in the form that takes the least time to encode: an array or a list."""
+        return stored_form(self._tokens)
 
     @property
     def length(self) -> int:
         """The number of context tokens."""
-        return len(self.tokens)
+        return len(self.raw)
+
+    def _list_tokens(self) -> list[int]:
+        """Return the token ids as a list that must not be changed."""
+        tokens = self._tokens
+        if type(tokens) is DualValue:
+            if tokens.values is None:
+                tokens.values = tokens.array.tolist()
+            tokens = tokens.values
+        found: list[int] = tokens if isinstance(tokens, list) else tokens.tolist()
+        return found
+
+    def packed(self) -> Self:
+        """Return a chunk of the same token ids, as an array if possible, that no change of a list affects.
+
+        Raises:
+            TypeError, NumberRangeError: the list of this chunk was changed, and has a value that is not a token id.
+        """
+        tokens = self._tokens
+        chunk: Self = attrs.evolve(  # type: ignore[misc]
+            self, tokens=DualValue(array=tokens.array) if type(tokens) is DualValue else tokens
+        )
+        return chunk
 
 
 class ImageAssetMixin:

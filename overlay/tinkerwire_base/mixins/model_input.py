@@ -68,5 +68,5 @@ class ModelInputMixin:
             if not isinstance(chunk, EncodedTextChunkMixin):
                 raise ValueError(f"chunks[{position}]: {type(chunk).__name__} has no token ids; pass text chunks")
             # The chunk has checked that its tokens are integers.
-            tokens += chunk.tokens if isinstance(chunk.tokens, list) else chunk.tokens.tolist()
+            tokens += chunk._list_tokens()
         return tokens

@@ -246,13 +246,18 @@ def test_bound_of_an_image_is_its_length_in_base64(length: int) -> None:
     assert count_parts(SIZES["JSON"][1], [image]) == AROUND_JSON + len(b64encode(bytes(length))) + 6 * 3
 
 
-def test_bound_of_tokens_is_the_length_of_their_text() -> None:
-    """A list of small ints is measured when it is made; the ints of an array have the longest text."""
+def test_bound_of_tokens_is_the_longest_text() -> None:
+    """Only the measured count of a list has the length of its text."""
     texts = tw.EncodedTextChunk(tokens=[1, 22, 333])
     array = tw.EncodedTextChunk(tokens=np.array([1, 22, 333]))
     assert count_parts(SIZES["protobuf"][1], [texts]) == AROUND_PROTOBUF + 3 * 4
-    assert count_parts(SIZES["JSON"][1], [texts]) == AROUND_JSON + len("[1,22,333]")
-    assert count_parts(SIZES["JSON"][1], [array]) == AROUND_JSON + 3 * 21
+    for chunk in (texts, array):
+        assert count_parts(SIZES["JSON"][1], [chunk]) == AROUND_JSON + 3 * 21
+    empty, datum = (
+        tw.Datum(model_input=tw.ModelInput(chunks=[*chunks]), loss_fn_inputs={}) for chunks in ([], [texts])
+    )
+    measure = SIZES["JSON"][1].measure
+    assert measure(datum) - measure(empty) == AROUND_JSON + len("[1,22,333],")
 
 
 def test_measured_numbers_have_the_length_of_the_longest() -> None:

@@ -171,7 +171,7 @@ def _find_session(state: State, body: SampleRequest) -> SamplingSession:
 
 
 def _create_task(session: SamplingSession, body: SampleRequest, seed: int | None) -> SampleTask:
-    length = sum(len(chunk.tokens) for chunk in body.prompt.chunks if isinstance(chunk, EncodedTextChunk))
+    length = sum(chunk.length for chunk in body.prompt.chunks if isinstance(chunk, EncodedTextChunk))
     return SampleTask(
         session=session,
         start=lambda sampler: _start(sampler, body, seed),
