@@ -73,7 +73,7 @@ def _encode_rest(codec: MessageCodec, name: str, place: str, model: Any) -> byte
 
 @lru_cache(1024)
 def _encode_shape(dtype: str, shape: tuple[int, ...]) -> bytes:
-    return serialize_message(message_class("Tensor")(dtype=tensors.DTYPES[dtype], shape=shape), None)
+    return serialize_message(message_class("Tensor")(dtype=tensors.DTYPE_NUMBERS[dtype], shape=shape), None)
 
 
 def _frame(tag: bytes, *parts: Any) -> Parts:

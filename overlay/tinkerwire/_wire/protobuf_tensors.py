@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import math
 import struct
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ _NUMPY_CODES: Mapping[int, str] = {
 """The numpy codes of the dtypes; numpy has no bfloat16, so its bits are read as integers."""
 _numpy_dtypes: dict[int, np.dtype[Any]] = {}
 """The dtypes of numpy that were needed so far; making one takes as long as reading an array."""
-DTYPES = {"float32": FLOAT32, "int64": INT64}
+DTYPE_NUMBERS = {"float32": FLOAT32, "int64": INT64}
 """The numbers of the dtypes of models."""
 _FILLING = (EMPTY_TOKEN, EMPTY_LOGPROB)
 """Filler of a position with fewer than k top-k logprobs."""
@@ -99,7 +100,7 @@ def float32_bytes(place: str, values: Any) -> bytes:
 def put_tensor(message: Any, place: str, tensor: models.TensorData) -> None:
     """Fill a Tensor message; raise ValueError or OverflowError with the place for data that does not fit its dtype."""
     values = wire_values(place, tensor)
-    message.dtype = DTYPES[tensor.dtype]
+    message.dtype = DTYPE_NUMBERS[tensor.dtype]
     message.shape.extend([len(values)] if tensor.shape is None else tensor.shape)
     if tensor.sparse_crow_indices is None:
         message.dense = buffer_of(values).tobytes()
@@ -157,7 +158,7 @@ def join(message: Any, place: str, tensors: Sequence[models.TensorData]) -> None
     parts = [wire_values(f"{place}[{position}]", tensor) for position, tensor in enumerate(tensors)]
     if not math.prod(trailing) and any(tensor.shape and tensor.shape[0] for tensor in tensors):
         raise ValueError(f"{place}: rows of shape {trailing} have no values, so protobuf cannot count the rows")
-    message.dtype = DTYPES[tensors[0].dtype]
+    message.dtype = DTYPE_NUMBERS[tensors[0].dtype]
     message.trailing_shape.extend(trailing)
     message.offsets = np.cumsum([0, *(part.nbytes for part in parts)], dtype="<i8").tobytes()
     message.data = b"".join(map(buffer_of, parts))
@@ -215,8 +216,9 @@ def wire_values(place: str, tensor: models.TensorData) -> Array:
 
 
 def buffer_of(values: Array) -> Any:
-    """Return the little-endian bytes of values as an array, without a copy if possible."""
-    return np.ascontiguousarray(values, f"<{values.dtype.str[1:]}").reshape(-1).view(np.uint8)
+    """Return the little-endian bytes of values in native byte order as an array, without a copy if possible."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    return (flat if sys.byteorder == "little" else flat.byteswap()).view(np.uint8)
 
 
 def _tensor(place: str, values: Array, shape: list[int], **rows: Array) -> models.TensorData:
