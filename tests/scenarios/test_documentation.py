@@ -19,6 +19,7 @@ MODULES = (
     "tinkerwire.auth",
     "tinkerwire.dropin",
     "tinkerwire.experimental",
+    "tinkerwire.testing",
     "tinkerwire._server",
     "tinkerwire._checkpoints.weights_info",
 )

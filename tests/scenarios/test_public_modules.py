@@ -27,6 +27,7 @@ EXPORTS = {
         "embedded_transport",
         "shared_server",
     },
+    "testing": {"FaultInjection", "LocalServer"},
     "version": {"DEFAULT_WIRE", "__version__"},
 }
 """Names that each public module exports, without tinkerwire and tinkerwire.types."""
@@ -117,7 +118,7 @@ TINKERWIRE = frozenset(
     }
 )
 """Names that tinkerwire exports."""
-PUBLIC_MODULES = {"__main__", "auth", "dropin", "experimental", "local", "types", "version"}
+PUBLIC_MODULES = {"__main__", "auth", "dropin", "experimental", "local", "testing", "types", "version"}
 DROPIN_MODULES = {"compat", "deprecations", "finder", "paths", "proto", "stubs"}
 """Modules of tinkerwire.dropin; they replace modules of the official SDK, under the paths of the SDK."""
 

@@ -92,6 +92,76 @@ def test_delayed_requests_run_in_parallel(serve: ServerFactory) -> None:
     assert virtual_time.run(send_in_parallel()) == pytest.approx(7.0)
 
 
+def test_planned_faults_meet_the_next_requests_in_order(serve: ServerFactory) -> None:
+    """Planned faults come before faults by probability, each for as many requests as planned."""
+    fault_injection = FaultInjection(p_408=1)
+    call = serve(fault_injection=fault_injection)
+    fault_injection.fail_next(429, count=2)
+    fault_injection.drop_next()
+    fault_injection.fail_next(418)
+    assert fault_injection.planned_count == 4
+    assert send_many(call, 5) == [429, 429, "dropped", 418, 408]
+    assert fault_injection.counts == {"429": 2, "reset": 1, "418": 1, "408": 1}
+    assert fault_injection.planned_count == 0
+
+
+def test_planned_faults_wait_for_their_operations(serve: ServerFactory) -> None:
+    """Other operations than the named ones meet no fault, and leave the plan as it is."""
+    fault_injection = FaultInjection()
+    call = serve(fault_injection=fault_injection)
+    fault_injection.fail_next(500, only="list_sessions")
+    assert send_many(call, 3) == [200, 200, 200]
+    assert fault_injection.planned_count == 1
+    assert call("GET", "sessions").status == 500
+    assert call("GET", "sessions").status == 200
+
+
+def test_planned_loss_of_a_reply_handles_the_request(serve: ServerFactory) -> None:
+    """The request whose response is dropped has its effect."""
+    fault_injection = FaultInjection()
+    call = serve(fault_injection=fault_injection)
+    fault_injection.drop_next(only={"create_session"}, after_handling=True)
+    with pytest.raises(ConnectionDropped):
+        call.create_session()
+    assert len(call("GET", "sessions").body["sessions"]) == 1
+
+
+def test_planned_delay_is_for_its_requests_only(serve: ServerFactory) -> None:
+    """The next requests are delayed, and later ones are not."""
+    fault_injection = FaultInjection()
+    call = serve(fault_injection=fault_injection)
+    fault_injection.delay_next(7.0, count=2)
+
+    async def send() -> list[float]:
+        loop, times = asyncio.get_running_loop(), []
+        for _ in range(3):
+            assert (await call.send("GET", "healthz")).status == 200
+            times.append(loop.time())
+        return times
+
+    assert virtual_time.run(send()) == pytest.approx([7.0, 14.0, 14.0])
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "reason"),
+    [
+        ("fail_next", {"status": 200}, "status must be from 400 to 599, got 200"),
+        ("fail_next", {"status": "500"}, "status must be"),
+        ("fail_next", {"status": 500, "count": 0}, "count must be a whole number of at least 1, got 0"),
+        ("drop_next", {"count": 1.5}, "count must be"),
+        ("drop_next", {"only": "generate"}, "unknown operation generate; choose from"),
+        ("delay_next", {"seconds": -1}, "seconds must be 0 or more"),
+        ("delay_next", {"seconds": float("nan")}, "seconds must be 0 or more"),
+    ],
+)
+def test_invalid_plans_are_rejected(method: str, arguments: dict[str, object], reason: str) -> None:
+    """An invalid argument raises ValueError, and plans nothing."""
+    fault_injection = FaultInjection()
+    with pytest.raises(ValueError, match=reason):
+        getattr(fault_injection, method)(**arguments)
+    assert fault_injection.planned_count == 0
+
+
 def test_options_are_parsed() -> None:
     """The text of the command line sets the same options as the constructor."""
     parsed = FaultInjection.parse("p_429=0.1, p_5xx=0.05,delay_s=0.01,only=asample+forward", seed=7)

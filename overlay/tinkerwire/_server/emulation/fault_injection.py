@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections import Counter
+from collections.abc import Iterable
 
 import attrs
 import orjson
 from typing_extensions import Self
 
 from tinkerwire._server.emulation.middleware import CallNext
-from tinkerwire._server.options import known_operations, parse_options, validate_probability, validate_seconds
+from tinkerwire._server.options import (
+    known_operations,
+    parse_options,
+    require_seconds,
+    validate_probability,
+    validate_seconds,
+)
 from tinkerwire_base.call import JSON, WireRequest, WireResponse
 
 INJECTED_STATUSES = (500, 502, 503, 504)
@@ -23,10 +31,29 @@ class ConnectionDropped(ConnectionResetError):
 
 
 @attrs.define(kw_only=True)
+class PlannedFault:
+    """One fault for each of the next requests.
+
+    Args:
+        kind: a status such as ``500``, ``reset``, ``lost_reply`` or ``delay``.
+        remaining: number of requests that still meet the fault.
+        delay_s: delay of these requests in seconds.
+        only: names of the operations to inject the fault into; None for all operations.
+    """
+
+    kind: str
+    remaining: int
+    delay_s: float = 0.0
+    only: frozenset[str] | None = attrs.field(default=None, validator=known_operations())
+
+
+@attrs.define(kw_only=True)
 class FaultInjection:
     """Delays and failures to inject.
 
-    The n-th request of an operation always meets the same fault for one seed, regardless of other requests.
+    The n-th request of an operation always meets the same fault for one seed, regardless of other requests. Planned
+    faults come first: :meth:`fail_next`, :meth:`drop_next` and :meth:`delay_next` may be called at any time, on any
+    thread. Polls and heartbeats are requests too; ``only`` names the operations that a plan is for.
 
     Args:
         seed: seed of the random choices.
@@ -55,8 +82,10 @@ class FaultInjection:
         default=None, converter=attrs.converters.optional(frozenset), validator=known_operations()
     )
     counts: Counter[str] = attrs.field(factory=Counter, init=False)
-    """Number of injected failures by kind: 408, 429, 5xx, reset, lost_reply."""
+    """Number of injected faults by kind: 408, 429, 5xx, reset, lost_reply; planned ones by their status, or delay."""
     _request_counts: Counter[str] = attrs.field(factory=Counter, init=False)
+    _planned: list[PlannedFault] = attrs.field(factory=list, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         total = sum(self._probabilities().values())
@@ -72,25 +101,100 @@ class FaultInjection:
         """
         return parse_options(cls, text, seed=seed)
 
+    def fail_next(self, status: int, count: int = 1, *, only: str | Iterable[str] | None = None) -> None:
+        """Answer the next ``count`` requests with a status, without handling them.
+
+        Args:
+            status: HTTP status from 400 to 599; the response to a 429 has Retry-After.
+            count: number of requests.
+            only: name or names of the operations to inject the fault into; None for all operations.
+
+        Raises:
+            ValueError: an argument is out of range, or an operation is unknown.
+        """
+        if isinstance(status, bool) or not isinstance(status, int) or not 400 <= status <= 599:
+            raise ValueError(f"status must be from 400 to 599, got {status!r}")
+        self._plan(str(status), count, only)
+
+    def drop_next(
+        self, count: int = 1, *, only: str | Iterable[str] | None = None, after_handling: bool = False
+    ) -> None:
+        """Drop the connections of the next ``count`` requests without a response.
+
+        Args:
+            count: number of requests.
+            only: see :meth:`fail_next`.
+            after_handling: handle each request first, so that only its response is lost.
+
+        Raises:
+            ValueError: ``count`` is out of range, or an operation is unknown.
+        """
+        self._plan("lost_reply" if after_handling else "reset", count, only)
+
+    def delay_next(self, seconds: float, count: int = 1, *, only: str | Iterable[str] | None = None) -> None:
+        """Handle each of the next ``count`` requests after a delay.
+
+        Args:
+            seconds: the delay.
+            count: number of requests.
+            only: see :meth:`fail_next`.
+
+        Raises:
+            ValueError: an argument is out of range, or an operation is unknown.
+        """
+        require_seconds("seconds", seconds)
+        self._plan("delay", count, only, seconds)
+
+    @property
+    def planned_count(self) -> int:
+        """Number of planned faults that no request has met yet."""
+        with self._lock:
+            return sum(fault.remaining for fault in self._planned)
+
     async def handle(self, operation: str, request: WireRequest, call_next: CallNext) -> WireResponse:
         """Handle a request, or inject a fault; see :class:`~tinkerwire._server.emulation.middleware.Middleware`."""
-        if self.only is not None and operation not in self.only:
+        planned = self._take_planned(operation)
+        if planned is not None:
+            kind: str | None = planned.kind
+            await asyncio.sleep(planned.delay_s)
+        elif self.only is not None and operation not in self.only:
             return await call_next(request)
-        kind, rng = self._choose(operation)
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
+        else:
+            kind = self._choose(operation)
+            if self.delay_s:
+                await asyncio.sleep(self.delay_s)
         if kind == "reset":
             raise ConnectionDropped(
                 f"{operation}: fault injection dropped the connection on purpose before the handler ran"
             )
-        if kind not in (None, "lost_reply"):
-            return self._error_response(kind, rng)
+        if kind is not None and kind not in ("lost_reply", "delay"):
+            return self._error_response(int(kind))
         response = await call_next(request)
         if kind == "lost_reply":
             raise ConnectionDropped(
                 f"{operation}: fault injection dropped the connection on purpose after the handler ran"
             )
         return response
+
+    def _plan(self, kind: str, count: int, only: str | Iterable[str] | None, delay_s: float = 0.0) -> None:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(f"count must be a whole number of at least 1, got {count!r}")
+        names = None if only is None else frozenset([only] if isinstance(only, str) else only)
+        fault = PlannedFault(kind=kind, remaining=count, delay_s=delay_s, only=names)
+        with self._lock:
+            self._planned.append(fault)
+
+    def _take_planned(self, operation: str) -> PlannedFault | None:
+        """Return the oldest planned fault of an operation, for one request; None without one."""
+        with self._lock:
+            for fault in self._planned:
+                if fault.only is None or operation in fault.only:
+                    self.counts[fault.kind] += 1
+                    fault.remaining -= 1
+                    if not fault.remaining:
+                        self._planned.remove(fault)
+                    return fault
+        return None
 
     def _probabilities(self) -> dict[str, float]:
         return {
@@ -101,8 +205,8 @@ class FaultInjection:
             "lost_reply": self.p_lost_reply,
         }
 
-    def _choose(self, operation: str) -> tuple[str | None, random.Random]:
-        """Return the kind of fault for the next request of an operation, and the generator that chose it."""
+    def _choose(self, operation: str) -> str | None:
+        """Return the kind of fault for the next request of an operation, or its status; None for no fault."""
         number = self._request_counts[operation]
         self._request_counts[operation] += 1
         rng = random.Random(f"{self.seed}:{operation}:{number}")
@@ -110,12 +214,11 @@ class FaultInjection:
         for kind, probability in self._probabilities().items():
             if remaining < probability:
                 self.counts[kind] += 1
-                return kind, rng
+                return str(rng.choice(INJECTED_STATUSES)) if kind == "5xx" else kind
             remaining -= probability
-        return None, rng
+        return None
 
-    def _error_response(self, kind: str, rng: random.Random) -> WireResponse:
-        status = rng.choice(INJECTED_STATUSES) if kind == "5xx" else int(kind)
+    def _error_response(self, status: int) -> WireResponse:
         headers = {**HEADERS, "retry-after": f"{self.retry_after_s:g}"} if status == 429 else HEADERS
         body = orjson.dumps({"detail": f"fault injection: this server answers some requests with {status} on purpose"})
         return WireResponse(status=status, headers=headers, content=body)

@@ -1,0 +1,1 @@
+"""Servers for the tests of a program, and the settings of the pytest mark."""
