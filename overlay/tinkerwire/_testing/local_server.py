@@ -63,7 +63,11 @@ class LocalServer:
         self.fault_injection = FaultInjection(seed=seed)
         """Failures to inject; none until a test asks for one."""
         self.embedded = EmbeddedServer(
-            wire_version=wire or DEFAULT_WIRE, quirks=quirks, aliases=models, seed=seed, fault_injection=self.fault_injection
+            wire_version=wire or DEFAULT_WIRE,
+            quirks=quirks,
+            aliases=models,
+            seed=seed,
+            fault_injection=self.fault_injection,
         )
         """The server itself."""
         try:

@@ -106,14 +106,14 @@ def test_invalid_target_tokens_are_a_user_error(serve: ServerFactory, tensor: An
     assert re.search(reason, failed["error"]), failed
 
 
-def test_last_logprobs_of_an_image_are_rejected(serve: ServerFactory) -> None:
+def test_last_logprobs_of_an_unreadable_image_are_rejected(serve: ServerFactory) -> None:
     """The error names the chunk, as for every prompt of unknown length."""
     call = serve(wire_version="0.38.0")
     chunks = [{"type": "image", "data": "AAAA", "format": "png"}]
     changes = {"prompt": {"chunks": chunks}, "prompt_logprobs": True, "prompt_logprobs_last_n": 1}
     reply = call.post("asample", _create_sample_request(call.create_sampler(), **changes))
     assert (reply.status, reply.body["detail"][0]["loc"]) == (422, ["body", "prompt"])
-    assert "chunks[0] must be text for the models of this server, got type image" in reply.body["detail"][0]["msg"]
+    assert "chunks[0]: image: must be the bytes of a png file, got 3 bytes" in reply.body["detail"][0]["msg"]
 
 
 def test_sampler_info_has_base_model_and_path(call: Caller) -> None:

@@ -140,7 +140,7 @@ def _other_inputs(where: str, graph: LossGraph, example: Example) -> list[AnyArr
 
 def _with_weights(examples: Sequence[Example], weights: Sequence[AnyArray]) -> list[Example]:
     return [
-        Example(example.tokens, {TARGETS: example.inputs[TARGETS], "weights": values})
+        Example(example.tokens, {TARGETS: example.inputs[TARGETS], "weights": values}, example.patches)
         for example, values in zip(examples, weights, strict=True)
     ]
 

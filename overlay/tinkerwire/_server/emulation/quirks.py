@@ -81,6 +81,9 @@ class Quirks:
     """Logprobs of a prompt of N tokens: N values with null first, N-1 values without it, or null."""
     topk: str = choice_field("supported", "ignored", "rejected")
     """Handling of requests for top-k logprobs. ``rejected`` answers them with status 400."""
+    expected_tokens: str = choice_field("explained", "terse", "ignored")
+    """Handling of an image whose number of tokens is not the expected one. ``explained`` and ``terse`` answer it with
+    status 400; the official server is terse, and does not name the chunk. ``ignored`` accepts it."""
     metrics: str = choice_field("full", "empty", "null")
     """Metrics of batches and of optim_step. Protobuf has no null, so these metrics are empty there."""
     load_first: bool = False

@@ -9,6 +9,7 @@ from tinkerwire._server.engine.config import ModelConfig as ModelConfig
 from tinkerwire._server.engine.decoding import SampledSequence as SampledSequence
 from tinkerwire._server.engine.errors import EngineError as EngineError
 from tinkerwire._server.engine.example import Example as Example
+from tinkerwire._server.engine.example import require_length as require_length
 from tinkerwire._server.engine.lora import Adapter as Adapter
 from tinkerwire._server.engine.losses import LOSSES as LOSSES
 from tinkerwire._server.engine.sampler import Sampler as Sampler

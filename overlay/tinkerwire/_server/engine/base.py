@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tinkerwire._server.engine.arrays import FloatArray
 from tinkerwire._server.engine.blas import use_one_thread
-from tinkerwire._server.engine.config import LoraSettings, ModelConfig, model_config
+from tinkerwire._server.engine.config import PATCH_VALUES, LoraSettings, ModelConfig, model_config
 from tinkerwire._server.engine.errors import EngineError
 
 
@@ -86,4 +86,7 @@ def _random_weights(config: ModelConfig) -> dict[str, FloatArray]:
         weights[f"layers.{layer}.mlp.down"] = matrix(ff, c, 0.5 * residual)
     # With a tenth of this scale, byte-small takes three times as many steps to the same loss.
     weights["unembedding"] = matrix(c, config.vocab_size, 1.0)
+    # Embeds a patch of an image and a constant, on the scale of the embedding of a token. Drawn last, so that images
+    # change no other weight.
+    weights["patch_embedding"] = matrix(PATCH_VALUES + 1, c, 3**0.5)
     return weights

@@ -33,10 +33,11 @@ class Batch:
 
     Args:
         starts: offsets of the examples, (examples + 1,).
-        tokens: token ids, (positions,).
+        tokens: token ids, (positions,); the value -1 - i is patch i.
         targets: target ids, (positions, K), where K is the maximum number of targets per position; zero-padded.
         inputs: inputs of the loss in the shape of the targets, zero-padded.
         shapes: shape of each example's targets.
+        patches: patches of images, (any number, PATCH_VALUES).
     """
 
     starts: IntArray
@@ -44,6 +45,7 @@ class Batch:
     targets: IntArray
     inputs: Mapping[str, FloatArray]
     shapes: Sequence[tuple[int, ...]]
+    patches: FloatArray
 
     def split(self, values: FloatArray) -> list[FloatArray]:
         """Split values of all targets into one array per example, in the shape of its targets."""
@@ -61,7 +63,7 @@ class Piece:
     """Examples padded to one length.
 
     Args:
-        tokens: token ids, (B, T), padded on the right, which causal attention ignores.
+        tokens: token ids and patches, (B, T), padded on the right, which causal attention ignores.
         real: mask, (B, T), false on padding.
         positions: flat positions of the real tokens, in the order of ``tokens[real]``.
     """
@@ -88,20 +90,23 @@ def flatten(
     """
     if not examples:
         raise EngineError(f"{where}: must have at least one datum")
-    tokens, targets = [], []
+    tokens, targets, patch_count = [], [], 0
     columns: dict[str, list[FloatArray]] = {key: [] for key in (*loss.required, *loss.optional)}
     for index, example in enumerate(examples):
         at = f"{where}: datum {index}"
-        example_tokens = token_array(f"{at}: tokens", example.tokens, config)
+        example_tokens = token_array(f"{at}: tokens", example.tokens, config, len(example.patches))
         _check_keys(at, example, loss)
         target = _targets(f"{at}: target_tokens", example.inputs["target_tokens"], len(example_tokens), loss, config)
-        tokens.append(example_tokens)
+        # The patches of all examples form one array.
+        tokens.append(np.where(example_tokens < 0, example_tokens - patch_count, example_tokens))
+        patch_count += len(example.patches)
         targets.append(target)
         for key, column in columns.items():
             column.append(_column(at, key, example, target.shape, loss, settings))
     starts = np.cumsum([0, *(len(example_tokens) for example_tokens in tokens)], dtype=np.int64)
     inputs = {key: _stack(column) for key, column in columns.items()}
-    return Batch(starts, np.concatenate(tokens), _stack(targets), inputs, [target.shape for target in targets])
+    patches = np.concatenate([example.patches for example in examples])
+    return Batch(starts, np.concatenate(tokens), _stack(targets), inputs, [target.shape for target in targets], patches)
 
 
 def _targets(where: str, values: AnyArray, length: int, loss: Loss, config: ModelConfig) -> IntArray:

@@ -12,6 +12,9 @@ from tinkerwire._server.engine.errors import EngineError
 END_OF_TEXT = 256
 """The only token that is not a byte. It is not special: to end on it, pass it as a stop token."""
 
+PATCH_VALUES = 48
+"""Number of values of a patch of an image, each from -1 to 1."""
+
 VOCAB_SIZE = 257
 """256 byte values and `END_OF_TEXT`."""
 

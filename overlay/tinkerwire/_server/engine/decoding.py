@@ -54,7 +54,7 @@ class SampleRun:
     """A request for continuations of a prompt, after the pass of its prompt.
 
     Args:
-        prompt: token ids of the prompt.
+        prompt: token ids of the prompt; negative values are patches.
         rule: chooses the tokens.
         stop_rule: ends continuations.
         topk: number of likeliest tokens to report at each position.

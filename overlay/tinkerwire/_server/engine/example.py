@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from tinkerwire._server.engine.arrays import AnyArray, FloatArray, IntArray
-from tinkerwire._server.engine.config import ModelConfig
+from tinkerwire._server.engine.config import PATCH_VALUES, ModelConfig
 from tinkerwire._server.engine.errors import EngineError
 
 
@@ -17,41 +17,62 @@ def _input_arrays(inputs: Mapping[str, Any]) -> dict[str, AnyArray]:
     return {key: np.asarray(value) for key, value in inputs.items()}
 
 
+def no_patches() -> FloatArray:
+    """Return the patches of an input without images."""
+    return np.empty((0, PATCH_VALUES), dtype=np.float32)
+
+
 @attrs.frozen(eq=False)
 class Example:
     """N tokens and the inputs of a loss: arrays (N,), or (N, K) for K targets per token.
 
     Args:
-        tokens: input of the model; position t predicts ``inputs["target_tokens"][t]``.
+        tokens: input of the model; position t predicts ``inputs["target_tokens"][t]``. The value -1 - i is patch i.
         inputs: target_tokens and, depending on the loss, weights, logprobs, advantages, clip_low_threshold and
             clip_high_threshold.
+        patches: patches of images, (any number, PATCH_VALUES).
     """
 
     tokens: AnyArray = attrs.field(converter=np.asarray)
     inputs: dict[str, AnyArray] = attrs.field(converter=_input_arrays)
+    patches: FloatArray = attrs.field(factory=no_patches)
 
 
-def token_array(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
+def require_length(where: str, length: int, config: ModelConfig) -> None:
+    """Check the number of tokens of an input.
+
+    Raises:
+        EngineError: the input is empty or longer than the context.
+    """
+    if length == 0:
+        raise EngineError(f"{where} must have at least one token")
+    if length > config.max_context:
+        raise EngineError(
+            f"{where} must have at most {config.max_context} tokens for {config.name}, got {length}; "
+            "shorten or split the sequence"
+        )
+
+
+def token_array(where: str, values: AnyArray, config: ModelConfig, patch_count: int = 0) -> IntArray:
     """Convert values to int64 token ids of the model's vocabulary.
 
     Args:
         where: name of the values in errors, such as ``forward: datum 3: tokens``.
         values: the values.
         config: config of the base model.
+        patch_count: number of patches that negative values may stand for.
 
     Raises:
         EngineError: the values are not one-dimensional, empty, longer than the context, or not token ids.
     """
     if values.ndim != 1:
         raise EngineError(f"{where} must have one dimension, got shape {values.shape}")
-    if values.size == 0:
-        raise EngineError(f"{where} must have at least one token")
-    if values.size > config.max_context:
-        raise EngineError(
-            f"{where} must have at most {config.max_context} tokens for {config.name}, got {values.size}; "
-            "shorten or split the sequence"
-        )
-    return array_of_token_ids(where, values, config)
+    require_length(where, values.size, config)
+    if not patch_count:
+        return array_of_token_ids(where, values, config)
+    is_patch = (values < 0) & (values >= -patch_count)
+    array_of_token_ids(where, np.where(is_patch, 0, values), config)
+    return values.astype(np.int64)
 
 
 def array_of_token_ids(where: str, values: AnyArray, config: ModelConfig) -> IntArray:

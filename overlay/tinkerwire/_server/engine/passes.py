@@ -86,7 +86,7 @@ class _PieceRun:
 
     def __init__(self, base: BaseModel, weights: Weights, piece: Piece, batch: Batch, *, keep: bool) -> None:
         self._config, self._weights, self._piece = base.config, weights, piece
-        hidden, self._tape = run_forward(base.config, weights, piece.tokens, keep=keep)
+        hidden, self._tape = run_forward(base.config, weights, piece.tokens, patches=batch.patches, keep=keep)
         self._hidden = hidden[piece.real]
         self._rows = np.arange(len(piece.positions))[:, None]
         self._targets = batch.targets[piece.positions]

@@ -53,9 +53,10 @@ class Samples:
 
     Args:
         sequences: the continuations.
-        prompt_logprobs: one per prompt token; the first is None, because no token precedes it.
-        topk_prompt_logprobs: the likeliest (token, logprob) pairs at each prompt position, best first; the first is
-            None.
+        prompt_logprobs: one per prompt token; the first is None, because no token precedes it, and so are those of
+            patches, which are not tokens of the vocabulary.
+        topk_prompt_logprobs: the likeliest (token, logprob) pairs at each prompt position, best first; None for the
+            first and for patches.
         target_logprobs: log probabilities of the target tokens, in their shape; NaN for positions without a target.
         alternatives: alternatives to each prompt token except the first.
     """
@@ -102,11 +103,12 @@ class Sampler:
         topk_sample_logprobs: int = 0,
         target_tokens: AnyArray | None = None,
         alternatives: int = 0,
+        patches: FloatArray | None = None,
     ) -> SampleRun:
         """Start to continue the prompt num_samples times: check the arguments, and pass the prompt through the model.
 
         Args:
-            prompt: token ids.
+            prompt: token ids; the value -1 - i is patch i.
             num_samples: number of continuations.
             max_tokens: maximum number of tokens of a continuation; None fills the context.
             temperature: see SamplingRule.
@@ -120,11 +122,12 @@ class Sampler:
             target_tokens: token ids to report the log probabilities of, (prompt tokens - 1, any number): row i
                 replaces prompt token i + 1. The value -1 has no target.
             alternatives: number of alternatives to draw for each prompt token except the first, at the temperature.
+            patches: patches of images in the prompt, (any number, PATCH_VALUES).
 
         Raises:
             EngineError: an argument is out of range, the prompt is invalid, or the weights are not finite.
         """
-        tokens = token_array("sample: prompt", np.asarray(prompt), self._config)
+        tokens = token_array("sample: prompt", np.asarray(prompt), self._config, 0 if patches is None else len(patches))
         rule = SamplingRule(temperature=temperature, top_k=top_k, top_p=top_p)
         rule.check()
         stop_rule = StopRule.parse(stop, self._config)
@@ -140,7 +143,7 @@ class Sampler:
         length = max_length if max_tokens is None else min(max_tokens, max_length)
         _require_topk_limit(num_samples, length, min(topk_sample_logprobs, self._config.vocab_size))
         cache = KeyValueCache()
-        hidden, _ = run_forward(self._config, self._weights, tokens[None], cache)
+        hidden, _ = run_forward(self._config, self._weights, tokens[None], cache, patches=patches)
         return SampleRun(
             prompt=tokens,
             rule=rule,
@@ -184,7 +187,7 @@ class Sampler:
         return Samples(
             run.sequences,
             prompt_logprobs=_prompt_logprobs(logprobs, run.prompt) if options.logprobs else None,
-            topk_prompt_logprobs=[None, *find_likeliest(logprobs, options.topk)] if options.topk else None,
+            topk_prompt_logprobs=_topk_logprobs(logprobs, run.prompt, options.topk) if options.topk else None,
             target_logprobs=None if options.targets is None else _target_logprobs(logprobs, options.targets),
             alternatives=_draw_alternatives(logprobs, options) if options.alternatives else None,
         )
@@ -232,8 +235,13 @@ def _max_parallel_rows(config: ModelConfig, positions: int) -> int:
 
 
 def _prompt_logprobs(logprobs: FloatArray, tokens: IntArray) -> list[float | None]:
-    token_logprobs = logprobs[np.arange(len(tokens) - 1), tokens[1:]]
-    return [None, *token_logprobs.tolist()]
+    token_logprobs = logprobs[np.arange(len(tokens) - 1), tokens[1:]].tolist()
+    return [None, *(None if token < 0 else value for token, value in zip(tokens[1:], token_logprobs, strict=True))]
+
+
+def _topk_logprobs(logprobs: FloatArray, tokens: IntArray, count: int) -> SampledTopk:
+    likeliest = find_likeliest(logprobs, count)
+    return [None, *(None if token < 0 else pairs for token, pairs in zip(tokens[1:], likeliest, strict=True))]
 
 
 def _parse_targets(values: AnyArray, length: int, config: ModelConfig) -> IntArray:

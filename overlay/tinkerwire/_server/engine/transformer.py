@@ -113,12 +113,24 @@ def _join_heads(x: FloatArray) -> FloatArray:
     return joined
 
 
+def _embed(weights: Weights, tokens: IntArray, patches: FloatArray | None) -> FloatArray:
+    if patches is None or not len(patches):
+        return weights["embedding"][tokens]
+    is_patch = tokens < 0
+    x = weights["embedding"][np.where(is_patch, 0, tokens)]
+    # The constant keeps a grey patch, whose values are all 0, from being nothing.
+    values = np.pad(patches, ((0, 0), (0, 1)), constant_values=1.0).astype(x.dtype)
+    x[is_patch] = (values @ weights["patch_embedding"])[-1 - tokens[is_patch]]
+    return x
+
+
 def run_forward(
     config: ModelConfig,
     weights: Weights,
     tokens: IntArray,
     cache: KeyValueCache | None = None,
     *,
+    patches: FloatArray | None = None,
     keep: bool = False,
 ) -> tuple[FloatArray, Tape]:
     """Return the normalised last hidden state (B, T, C), and the tape for `backward`.
@@ -126,12 +138,13 @@ def run_forward(
     Args:
         config: config of the base model.
         weights: merged weights.
-        tokens: token ids, (B, T).
+        tokens: token ids, (B, T); the value -1 - i is patch i.
         cache: earlier positions of these sequences; the new positions are appended.
+        patches: patches of images, (any number, PATCH_VALUES).
         keep: record the layers on the tape, as `backward` requires.
     """
     start = cache.length if cache else 0
-    x = weights["embedding"][tokens]
+    x = _embed(weights, tokens, patches)
     angles = rotary_angles(start, start + tokens.shape[1], config.d_head, x.dtype)
     tapes = []
     mix = partial(_mix, cache)

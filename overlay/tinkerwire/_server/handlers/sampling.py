@@ -13,6 +13,7 @@ from tinkerwire._server.engine import Adapter, EngineError, Sampler, Samples
 from tinkerwire._server.engine.arrays import FloatArray
 from tinkerwire._server.engine.decoding import SampleRun
 from tinkerwire._server.engine.sampler import NO_TARGET, compute_batch_share
+from tinkerwire._server.handlers.expected_tokens import check_expected_tokens
 from tinkerwire._server.handlers.submission import queue_response
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import HttpError, Response, field_error
@@ -24,7 +25,6 @@ from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
     CreateSamplingSessionResponse,
-    EncodedTextChunk,
     GetSamplerResponse,
     JoinSamplingSessionRequest,
     JoinSamplingSessionResponse,
@@ -113,6 +113,7 @@ def asample(state: State, request: Request) -> Response:
     supports_backpressure = request.headers.get("x-tinker-sampling-backpressure") == "1"
     if supports_backpressure and state.futures.pending_count >= state.settings.max_queued_samples:
         raise HttpError(429, f"{state.futures.pending_count} requests are queued; retry later", {"retry-after": "1"})
+    check_expected_tokens(state, "prompt", body.prompt)
     _validate_options(body)
     seed = body.sampling_params.seed
     if seed is None:
@@ -147,7 +148,7 @@ def _validate_options(body: SampleRequest) -> None:
 
 def _prompt_length(body: SampleRequest) -> int:
     try:
-        return len(conversion.to_token_array("prompt", body.prompt))
+        return conversion.count_tokens("prompt", body.prompt)
     except EngineError as error:
         raise field_error("prompt", str(error)) from None
 
@@ -171,10 +172,14 @@ def _find_session(state: State, body: SampleRequest) -> SamplingSession:
 
 
 def _create_task(session: SamplingSession, body: SampleRequest, seed: int | None) -> SampleTask:
-    length = sum(chunk.length for chunk in body.prompt.chunks if isinstance(chunk, EncodedTextChunk))
+    try:
+        length = conversion.count_tokens("prompt", body.prompt)
+    except EngineError:
+        # The error becomes the result of the request.
+        length = 0
     return SampleTask(
         session=session,
-        start=lambda sampler: _start(sampler, body, seed),
+        start=lambda sampler: _start(session, sampler, body, seed),
         prompt_length=length,
         share=compute_batch_share(
             session.config, length, body.num_samples, body.sampling_params.max_tokens, body.topk_sample_logprobs
@@ -182,10 +187,12 @@ def _create_task(session: SamplingSession, body: SampleRequest, seed: int | None
     )
 
 
-def _start(sampler: Sampler, body: SampleRequest, seed: int | None) -> SampleRun:
+def _start(session: SamplingSession, sampler: Sampler, body: SampleRequest, seed: int | None) -> SampleRun:
     params, target_tokens = body.sampling_params, body.target_prompt_logprobs
+    prompt = conversion.to_input("prompt", body.prompt, session.config)
     return sampler.start(
-        conversion.to_token_array("prompt", body.prompt),  # type: ignore[arg-type]
+        prompt.tokens,  # type: ignore[arg-type]
+        patches=prompt.patches,
         num_samples=body.num_samples,
         max_tokens=params.max_tokens,
         temperature=params.temperature,

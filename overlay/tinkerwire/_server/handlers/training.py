@@ -9,6 +9,7 @@ from tinkerwire._server import conversion
 from tinkerwire._server.custom_loss.evaluation import compute_loss
 from tinkerwire._server.engine import EngineError, LoraSettings
 from tinkerwire._server.handlers.custom_losses import CUSTOM, find_loss
+from tinkerwire._server.handlers.expected_tokens import check_expected_tokens
 from tinkerwire._server.handlers.model_creation import ModelPlan, check_optimizer, enqueue_creation
 from tinkerwire._server.handlers.submission import enqueue, find_accepted, queue_response
 from tinkerwire._server.http.request import Request
@@ -121,6 +122,8 @@ def _enqueue_loss(state: State, request: Request) -> Response:
     # The protobuf body of forward_backward may set forward_only.
     forward_only = isinstance(request.body, ForwardRequest)
     loss_input = request.body.forward_input if forward_only else request.body.forward_backward_input
+    for index, datum in enumerate(loss_input.data):
+        check_expected_tokens(state, f"datum {index}", datum.model_input)
     if loss_input.loss_fn != CUSTOM:
         effect = Effect.NONE if forward_only else Effect.REPLAYED
         return enqueue(state, request, model, loss_work(model, request.body), effect=effect)
@@ -128,7 +131,7 @@ def _enqueue_loss(state: State, request: Request) -> Response:
     custom = find_loss(state, session, loss_input.loss_fn_config)
 
     def work() -> ForwardBackwardOutput:
-        examples = conversion.to_examples(loss_input.data)
+        examples = conversion.to_examples(loss_input.data, model.config)
         return conversion.to_output(compute_loss(model.engine, custom, examples, backward=not forward_only))
 
     # The sums of torch may depend on the number of its threads, so that they cannot be replayed exactly.
@@ -146,7 +149,7 @@ def loss_work(
     config = cast("dict[str, float] | None", loss_input.loss_fn_config)
 
     def work() -> ForwardBackwardOutput:
-        examples = conversion.to_examples(loss_input.data)
+        examples = conversion.to_examples(loss_input.data, model.config)
         compute = model.engine.forward if forward_only else model.engine.forward_backward
         return conversion.to_output(compute(examples, loss_input.loss_fn, config))
 
