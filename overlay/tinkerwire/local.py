@@ -12,7 +12,7 @@ from ._server.emulation.fault_injection import ConnectionDropped as ConnectionDr
 from ._server.emulation.fault_injection import FaultInjection as FaultInjection
 from ._server.emulation.quirks import Quirks as Quirks
 from ._server.futures.retention_policy import RetentionPolicy as RetentionPolicy
-from ._tokenizers.lookup import ByteTokenizer as ByteTokenizer
+from ._tokenizers.byte_tokenizer import ByteTokenizer as ByteTokenizer
 from ._transport.embedded import EmbeddedTransport as EmbeddedTransport
 from ._transport.embedded import embedded_transport as embedded_transport
 from ._transport.embedded import shared_server as shared_server

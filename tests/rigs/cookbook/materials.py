@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tinkerwire._tokenizers.lookup import ByteTokenizer
+from tinkerwire._tokenizers.byte_tokenizer import ByteTokenizer
 
 MODEL = "Qwen/Qwen3.5-9B-Base"
 """The default of the basic recipes, which look up its renderer by this name."""
