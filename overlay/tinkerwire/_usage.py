@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import attrs
 
+from tinkerwire_base.html_repr import HtmlRepr
 from tinkerwire_base.list_array import stored_length
 from tinkerwire_generated import models
 
@@ -14,7 +15,7 @@ from ._futures.logger import log
 
 
 @attrs.frozen(kw_only=True)
-class Usage:
+class Usage(HtmlRepr):
     """Number of tokens in the results so far, without those of failed operations and of samples that were retried."""
 
     trained_tokens: int = 0

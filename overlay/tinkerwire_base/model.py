@@ -10,6 +10,7 @@ from attrs import field
 from typing_extensions import dataclass_transform
 
 from .compat.pydantic_methods import PydanticMethods
+from .html_repr import HtmlRepr
 from .lazy_numpy import Array as Array
 from .pickling import accept_official_pickles
 from .reflection import as_comparable, default_of, field_name, fields_of
@@ -18,7 +19,7 @@ from .short_repr import SECRET_FIELDS, short_repr
 T = TypeVar("T")
 
 
-class Model(PydanticMethods):
+class Model(PydanticMethods, HtmlRepr):
     """Equality, hash and repr of all models, by their fields; arrays and lists of the same values are equal."""
 
     __slots__ = ()

@@ -168,6 +168,7 @@ def test_single_tokens_are_converted() -> None:
     tokenizer = ByteTokenizer()
     assert tokenizer.decode(104) == "h"
     assert tokenizer.convert_tokens_to_ids(["<|im_end|>", "a", "<tool>"]) == [0xC1, 97, None]
+    assert tokenizer.encode("<|im_end|>", split_special_tokens=True) == list(b"<|im_end|>")
     assert len(tokenizer) == tokenizer.vocab_size == 257
 
 

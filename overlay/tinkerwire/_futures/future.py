@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Generic, NoReturn, TypeVar
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
+from tinkerwire_base.html_repr import render_table
 
 from .background_thread import CALLBACKS
 from .deadline import normalize_timeout
@@ -197,6 +198,22 @@ class APIFuture(Generic[T]):
         if self._record.total > 1:
             parts.append(f"{self._record.done} of {self._record.total} requests done")
         return f"<{name}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the state for notebooks, and what they show of the result."""
+        state, progress = self.state, self.progress
+        rows = [("operation", self._record.kind), ("request_id", self.request_id), ("state", state)]
+        rows += [("queue_state", self.queue_state), ("queue_state_reason", self.queue_state_reason)]
+        if progress.total > 1:
+            rows.append(("requests", f"{progress.done} of {progress.total} done"))
+        rows.append(("elapsed", f"{progress.elapsed_s:.1f} s"))
+        if state == "failed":
+            # Like the text, it does not count as retrieved.
+            rows.append(("error", repr(self._future.exception())))
+        table = render_table("APIFuture", [(name, text) for name, text in rows if text])
+        result = self._future.result() if state == "done" else None
+        show_result = getattr(type(result), "_repr_html_", None)
+        return table if show_result is None else table + show_result(result)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -34,7 +34,7 @@ def gather(
         futures: futures to wait for.
         return_exceptions: return errors in place of results, and never fail.
         description: label of the progress bar.
-        progress: whether to show a progress bar; None: if standard error is a terminal.
+        progress: whether to show a progress bar; None: if standard error is a terminal, and in notebooks.
 
     Raises:
         TypeError: an item is not an APIFuture.

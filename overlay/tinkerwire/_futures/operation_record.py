@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import attrs
 
 from tinkerwire_base.call import WireRequest
+from tinkerwire_base.html_repr import HtmlRepr
 
 from .background_thread import CALLBACKS
 from .build_request import BuildRequest
@@ -29,7 +30,7 @@ FutureState = Literal["pending", "submitted", "done", "failed", "cancelled"]
 
 
 @attrs.frozen(kw_only=True)
-class WaitStatus:
+class WaitStatus(HtmlRepr):
     """Description of a wait, for logs and callbacks."""
 
     request_type: str
@@ -51,7 +52,7 @@ class WaitStatus:
 
 
 @attrs.frozen(kw_only=True)
-class Progress:
+class Progress(HtmlRepr):
     """Progress of an operation; a large batch has several requests."""
 
     done: int

@@ -1,4 +1,4 @@
-"""Progress bars on a terminal: tqdm if it is installed, a plain line otherwise."""
+"""Progress bars: a widget in notebooks, tqdm on a terminal, and a plain line without these packages."""
 
 from __future__ import annotations
 
@@ -55,6 +55,45 @@ class LineBar:
         seconds = time.monotonic() - self._started
         sys.stderr.write(f"\r{self._head}{self._done}/{self._total} in {seconds:.1f} s{end}")
         sys.stderr.flush()
+
+
+class WidgetBar:
+    """Widget of ipywidgets in the output of the running cell. Created on the thread of the cell.
+
+    Raises:
+        ImportError: ipywidgets is not installed.
+    """
+
+    def __init__(self, total: int, description: str) -> None:
+        widgets: Any = importlib.import_module("ipywidgets")
+        display: Any = importlib.import_module("IPython.display")
+        self._total = total
+        self._done = 0
+        self._started = self._drawn = time.monotonic()
+        self._bar = widgets.IntProgress(value=0, min=0, max=max(1, total), description=description)
+        self._text = widgets.Label(value=self._describe())
+        display.display(widgets.HBox([self._bar, self._text]))
+
+    def update(self, n: int) -> None:
+        """Count ``n`` more steps."""
+        self._done += n
+        now = time.monotonic()
+        # Each change of a widget is a message to the browser.
+        if now - self._drawn >= LINE_EVERY_S:
+            self._drawn = now
+            self._draw()
+
+    def close(self) -> None:
+        """Show the last count; the widget stays in the output."""
+        self._draw()
+        self._bar.bar_style = "success" if self._done >= self._total else "warning"
+
+    def _draw(self) -> None:
+        self._bar.value = self._done
+        self._text.value = self._describe()
+
+    def _describe(self) -> str:
+        return f"{self._done}/{self._total} in {time.monotonic() - self._started:.1f} s"
 
 
 class ThreadSafeProgress:
@@ -115,13 +154,21 @@ class HiddenProgress(ThreadSafeProgress):
 
 
 def create_progress(total: int, description: str, progress: bool | None) -> ThreadSafeProgress:
-    """Return a bar of ``total`` steps; with ``progress`` None it is shown if standard error is a terminal."""
+    """Return a bar of ``total`` steps; with ``progress`` None it is shown on a terminal and in notebooks."""
+    is_notebook = _is_notebook()
     if progress is None:
-        progress = total > 0 and _is_watched()
+        progress = total > 0 and (is_notebook or _is_watched())
     if not progress:
         return HiddenProgress()
+    widget: Bar | None = None
+    if is_notebook:
+        # Any error: a bar is not worth the loss of the results.
+        with suppress(Exception):
+            widget = WidgetBar(total, description)
 
     def make() -> Bar:
+        if widget is not None:
+            return widget
         try:
             tqdm: Any = importlib.import_module("tqdm")
         except ImportError:
@@ -130,6 +177,15 @@ def create_progress(total: int, description: str, progress: bool | None) -> Thre
         return bar
 
     return ThreadSafeProgress(make)
+
+
+def _is_notebook() -> bool:
+    """Return whether this is the kernel of a notebook, without importing IPython."""
+    try:
+        shell = sys.modules["IPython"].get_ipython()
+        return hasattr(shell, "kernel")
+    except Exception:  # there is no IPython, or something else of this name
+        return False
 
 
 def _is_watched() -> bool:

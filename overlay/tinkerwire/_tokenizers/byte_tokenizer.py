@@ -67,8 +67,16 @@ class ByteTokenizer:
     def __len__(self) -> int:
         return self.vocab_size
 
-    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        """Return the tokens of a text; ``add_special_tokens`` has no effect, since no text begins with one."""
+    def encode(self, text: str, add_special_tokens: bool = True, *, split_special_tokens: bool = False) -> list[int]:
+        """Return the tokens of a text.
+
+        Args:
+            text: the text.
+            add_special_tokens: has no effect, because no text begins with a special token.
+            split_special_tokens: encode a text such as ``<|im_end|>`` as its bytes, as for content from outside.
+        """
+        if split_special_tokens:
+            return list(text.encode())
         tokens: list[int] = []
         for part in _SPLIT.split(text):
             tokens += [ADDED_TOKENS[part]] if part in ADDED_TOKENS else part.encode()

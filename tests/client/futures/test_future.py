@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -17,6 +18,7 @@ from support.optim_steps import make_expired_step_error
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._futures.future import APIFuture
+from tinkerwire._futures.operation_record import OperationRecord
 
 T = TypeVar("T")
 pytestmark = pytest.mark.timeout(60)
@@ -276,3 +278,30 @@ def test_operation_started_during_close_raises_client_closed(
         monkeypatch.setattr(LOOP, "call", call_after_close)
         with pytest.raises(tw.ClientClosedError):
             training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+
+
+def read_table(future: tw.APIFuture[Any]) -> str:
+    """Return what a notebook shows of a future."""
+    return future._repr_html_()
+
+
+def test_notebook_shows_the_state_and_the_result() -> None:
+    """The table has the state at each time, and then the table of the result."""
+    inner: Future[Any] = Future()
+    future = tw.APIFuture(inner, OperationRecord("save_state"))
+    assert "save_state" in read_table(future) and "pending" in read_table(future)
+    inner.set_result(tw.types.SaveWeightsResponse(path="tinker://r/weights/<a>"))
+    assert "<caption>SaveWeightsResponse</caption>" in read_table(future)
+    assert "tinker://r/weights/&lt;a&gt;" in read_table(future)
+
+
+def test_notebook_shows_an_error_without_retrieving_it(caplog: pytest.LogCaptureFixture) -> None:
+    """The error is escaped and short, and still logged if it is never retrieved."""
+    inner: Future[Any] = Future()
+    inner.set_exception(ValueError("<b>" + "x" * 1000))
+    future = tw.APIFuture(inner)
+    table = read_table(future)
+    assert "&lt;b&gt;" in table and "<b>" not in table and len(table) < 2000
+    del future
+    gc.collect()
+    assert "its error was never retrieved" in caplog.text

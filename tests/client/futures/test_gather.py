@@ -10,11 +10,13 @@ import threading
 import time
 import types
 from concurrent.futures import Future
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 import tinkerwire as tw
-from support.clients import PARAMS, PROMPT
+from support.clients import PARAMS, PROMPT, wait_until
 from support.scripted import TEST_TIMEOUT_S, ScriptedServer
 from tinkerwire._futures import progress
 from tinkerwire._futures.event_loop import LOOP
@@ -311,3 +313,68 @@ def test_failure_that_gather_did_not_raise_is_logged(caplog: pytest.LogCaptureFi
     assert [record.getMessage() for record in caplog.records] == [
         "an operation failed, and its error was never retrieved: second"
     ]
+
+
+class Kernel:
+    """A stand-in for IPython in the kernel of a notebook; its displayed widgets are kept."""
+
+    kernel = object()
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, has_widgets: bool) -> None:
+        self.displayed: list[Any] = []
+        ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
+        ipython.get_ipython = lambda: self  # type: ignore[attr-defined]
+        display.display = self.displayed.append  # type: ignore[attr-defined]
+        widgets = ModuleType("ipywidgets")
+        widgets.IntProgress = widgets.Label = SimpleNamespace  # type: ignore[attr-defined]
+        widgets.HBox = lambda children: children  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "IPython", ipython)
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
+        monkeypatch.setitem(sys.modules, "ipywidgets", widgets if has_widgets else None)
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+
+
+def finish_two(**options: Any) -> None:
+    """Gather two futures, of which one fails."""
+    inner, futures = create_futures(2)
+    gathered = tw.gather(futures, return_exceptions=True, description="work", **options)
+    inner[0].set_result(0)
+    inner[1].set_exception(ValueError("x"))
+    gathered.result(TEST_TIMEOUT_S)
+
+
+def test_progress_is_a_widget_in_a_notebook(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a kernel with ipywidgets, the bar is a widget with the count, and standard error stays empty."""
+    kernel = Kernel(monkeypatch, has_widgets=True)
+    finish_two()
+    ((bar, text),) = kernel.displayed
+    wait_until(lambda: getattr(bar, "bar_style", "") == "success", "the bar shows its end")
+    assert (bar.value, bar.max, bar.description) == (2, 2, "work")
+    assert text.value.startswith("2/2 in ")
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_is_text_in_a_notebook_without_widgets(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In a kernel without ipywidgets, the bar is a line of text; progress=False shows neither."""
+    kernel = Kernel(monkeypatch, has_widgets=False)
+    finish_two(progress=False)
+    assert capfd.readouterr().err == ""
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    finish_two()
+    wait_until(lambda: stream.getvalue().endswith("\n"), "the bar is closed")
+    assert "work: 2/2 in " in stream.getvalue()
+    assert kernel.displayed == []
+
+
+def test_widget_that_cannot_be_shown_does_not_lose_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the widgets leads to the text."""
+    kernel = Kernel(monkeypatch, has_widgets=True)
+    monkeypatch.delattr(sys.modules["ipywidgets"], "HBox")
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    finish_two()
+    assert kernel.displayed == []

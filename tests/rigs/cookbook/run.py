@@ -89,9 +89,9 @@ def _run_pytest(python: Path, folder: Path, client: str, number: int, environmen
     return report
 
 
-def check_renderers(python: Path) -> bool:
+def check_renderers(python: Path, folder: Path) -> bool:
     """Return whether the cookbook's renderers work with the byte tokenizer; print a line for each."""
-    environment = create_environment(SUBPROCESS_SITE, *SOURCE_FOLDERS)
+    environment = create_environment(SUBPROCESS_SITE, *SOURCE_FOLDERS, folder)
     command = [str(python), str(FOLDER / "check_renderers.py")]
     return subprocess.run(command, env=environment, check=False).returncode == 0
 
@@ -120,7 +120,7 @@ def main() -> int:
     write_section(DOCS / "cookbook.md", "tests", "\n\n".join([head, *parts]), title="The cookbook")
     sys.stdout.write("\n\n".join(parts) + "\n")
     has_lost = any(find_lost(official[n], tinkerwire[n]) for n in numbers)
-    return int(not check_renderers(python) or has_lost)
+    return int(not check_renderers(python, folder) or has_lost)
 
 
 if __name__ == "__main__":
