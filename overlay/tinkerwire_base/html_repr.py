@@ -18,7 +18,7 @@ MAX_ROWS = 50
 """Maximum number of rows of a list of objects or of a mapping; a last row has the number of the others."""
 MAX_CHARACTERS = 300
 """Maximum number of characters of a value."""
-# Notebooks are published, and whoever has the URL of an archive may download it.
+# Notebooks are published, and the signed URL of an archive or a trace gives access to it.
 HIDDEN_FIELDS = SECRET_FIELDS | {"url"}
 _LEFT = ' style="text-align: left"'
 

@@ -184,7 +184,7 @@ def _is_notebook() -> bool:
     try:
         shell = sys.modules["IPython"].get_ipython()
         return hasattr(shell, "kernel")
-    except Exception:  # there is no IPython, or something else of this name
+    except Exception:  # IPython is missing, or something else has its name
         return False
 
 
