@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from html import escape
 from typing import Any
 
 import attrs
@@ -35,9 +34,9 @@ class HtmlRepr:
 def render_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     """Return a table of names and texts, all of which are escaped."""
     body = "".join(
-        f"<tr><th{_LEFT}>{escape(name)}</th><td{_LEFT}>{escape(_shorten(text))}</td></tr>" for name, text in rows
+        f"<tr><th{_LEFT}>{_escape(name)}</th><td{_LEFT}>{_escape(_shorten(text))}</td></tr>" for name, text in rows
     )
-    return f"<table><caption>{escape(title)}</caption><tbody>{body}</tbody></table>"
+    return f"<table><caption>{_escape(title)}</caption><tbody>{body}</tbody></table>"
 
 
 def _render_object(value: Any) -> str:
@@ -53,26 +52,26 @@ def _render_object(value: Any) -> str:
             rows += _count_others(item, name)
         elif item is not None and not (isinstance(item, Mapping | list | tuple) and not item):
             rows.append((name, _format(name, item)))
-    head = render_table(type(value).__name__, rows) if rows or not lists else escape(type(value).__name__)
+    head = render_table(type(value).__name__, rows) if rows or not lists else _escape(type(value).__name__)
     return head + "".join(lists)
 
 
 def _render_list(name: str, items: Sequence[Any]) -> str:
     shown = [dict(_list_fields(item)) for item in items[:MAX_ROWS]]
     columns = {column: None for row in shown for column, value in row.items() if value is not None}
-    head = "".join(f"<th{_LEFT}>{escape(column)}</th>" for column in columns)
+    head = "".join(f"<th{_LEFT}>{_escape(column)}</th>" for column in columns)
     body = "".join(
         "<tr>"
-        + "".join(f"<td{_LEFT}>{escape(_shorten(_format(column, row.get(column))))}</td>" for column in columns)
+        + "".join(f"<td{_LEFT}>{_escape(_shorten(_format(column, row.get(column))))}</td>" for column in columns)
         + "</tr>"
         for row in shown
     )
     others = "".join(
-        f"<tr><td{_LEFT} colspan={max(1, len(columns))}>{escape(text)}</td></tr>"
+        f"<tr><td{_LEFT} colspan={max(1, len(columns))}>{_escape(text)}</td></tr>"
         for _, text in _count_others(items, name)
     )
     return (
-        f"<table><caption>{escape(name)} ({len(items)})</caption><thead><tr>{head}</tr></thead>"
+        f"<table><caption>{_escape(name)} ({len(items)})</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}{others}</tbody></table>"
     )
 
@@ -101,6 +100,13 @@ def _format(name: Any, value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return short_repr(value)
+
+
+def _escape(text: str) -> str:
+    # The module has a large table, which programs outside notebooks do not need.
+    from html import escape  # noqa: PLC0415
+
+    return escape(text)
 
 
 def _shorten(text: str) -> str:

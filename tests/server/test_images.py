@@ -112,6 +112,13 @@ def test_every_kind_of_png_is_read(mode: str) -> None:
     assert read_patches(ImageChunk(data=file.getvalue(), format="png")).shape == (64, 48)
 
 
+def test_deep_grey_is_scaled() -> None:
+    """Half of the range of 16 bits is grey, not white."""
+    file = BytesIO()
+    Image.fromarray(np.full((64, 64), 0x8000, dtype=np.uint16)).save(file, "png")
+    np.testing.assert_allclose(read_patches(ImageChunk(data=file.getvalue(), format="png")), 0.0, atol=0.01)
+
+
 def make_png_head(width: int, height: int) -> bytes:
     """Return a PNG file of a size whose pixels are missing."""
     head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)

@@ -89,6 +89,9 @@ def read_patches(chunk: ImageChunk) -> npt.NDArray[np.float32]:
 
 
 def _to_rgb(image: Image) -> Image:
+    if image.mode.startswith("I"):
+        # Pillow would cut 16 bits of grey to 8 instead of scaling them.
+        return image.convert("I").point(lambda grey: grey * (1 / 256)).convert("L").convert("RGB")
     # Pillow warns of the transparency of a palette that is converted in one step.
     return (image.convert("RGBA") if image.mode == "P" else image).convert("RGB")
 

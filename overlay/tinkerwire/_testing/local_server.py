@@ -37,7 +37,7 @@ class LocalServer:
     """A new embedded server with a temporary folder, in this process and at a URL of this machine.
 
     Args:
-        wire: wire version to serve; None for the newest one that tinkerwire serves by default.
+        wire: wire version to serve; None for the one that ``tinkerwire serve`` has by default.
         quirks: quirks of other servers to emulate: options such as ``failure=500``, or a Quirks.
         models: further names of models: a mapping to models of the embedded server, or names for the smallest one.
         seed: seed of adapters, samples and injected faults.

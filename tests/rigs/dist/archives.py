@@ -17,7 +17,7 @@ SOURCES = {
     "schema/": "tinkerwire_codegen/schema/",
 }
 """Folders of the repository, and where the wheel has their content."""
-TYPED = ("tinkerwire", "tinkerwire_base", "tinkerwire_codegen", "tinkerwire_generated")
+TYPED = ("tinkerwire", "tinkerwire_base", "tinkerwire_codegen", "tinkerwire_generated", "tinkerwire_pytest")
 
 
 def find_faults(wheel: Path, sdist: Path) -> Iterator[str]:

@@ -97,9 +97,11 @@ def flatten(
         example_tokens = token_array(f"{at}: tokens", example.tokens, config, len(example.patches))
         _check_keys(at, example, loss)
         target = _targets(f"{at}: target_tokens", example.inputs["target_tokens"], len(example_tokens), loss, config)
-        # The patches of all examples form one array.
-        tokens.append(np.where(example_tokens < 0, example_tokens - patch_count, example_tokens))
-        patch_count += len(example.patches)
+        if len(example.patches):
+            # The patches of all examples form one array.
+            example_tokens = np.where(example_tokens < 0, example_tokens - patch_count, example_tokens)
+            patch_count += len(example.patches)
+        tokens.append(example_tokens)
         targets.append(target)
         for key, column in columns.items():
             column.append(_column(at, key, example, target.shape, loss, settings))
