@@ -5,6 +5,8 @@ It runs in the environment of the cookbook, with tinkerwire in place of the offi
 
 from __future__ import annotations
 
+import math
+import random
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import tinker
 from tinker_cookbook.renderers import get_renderer
 
+from tinkerwire._server.images import ImageError, count_squares
 from tinkerwire.local import ByteTokenizer
 
 MESSAGES = [
@@ -85,6 +88,48 @@ def check_saved_tokenizer(tokenizer: ByteTokenizer) -> None:
         assert tokenizer.apply_chat_template(MESSAGES, tokenize=False, **options) == expected
 
 
+def create_image_processor() -> Any:
+    """Create the image processor with the settings of Qwen3-VL, which its hub would give."""
+    from transformers import Qwen2VLImageProcessor  # noqa: PLC0415
+
+    return Qwen2VLImageProcessor(
+        patch_size=16, merge_size=2, size={"shortest_edge": 256 * 256, "longest_edge": 4096 * 4096}
+    )
+
+
+def check_image_tokens(processor: Any) -> None:
+    """Check that the server counts tokens as the image processor does, for sizes of all magnitudes."""
+    rng = random.Random(0)
+    for _ in range(5000):
+        width, height = (int(2 ** rng.uniform(0, 13)) for _ in range(2))
+        try:
+            expected = processor.get_number_of_image_patches(height, width, {}) // processor.merge_size**2
+        except ValueError:
+            expected = None
+        try:
+            count = math.prod(count_squares(width, height))
+        except ImageError:
+            count = None
+        assert count == expected, (width, height, count, expected)
+
+
+def check_image_renderer(tokenizer: Any, processor: Any, sampling: tinker.SamplingClient) -> None:
+    """Check that a prompt with an image is sampled, with the tokens that the renderer expects of the image."""
+    from PIL import Image  # noqa: PLC0415
+
+    renderer = get_renderer("qwen3_vl_instruct", tokenizer, image_processor=processor)
+    content = [
+        {"type": "image", "image": Image.new("RGB", (300, 200), "red")},
+        {"type": "text", "text": "What colour?"},
+    ]
+    prompt = renderer.build_generation_prompt([{"role": "user", "content": content}])
+    params = tinker.SamplingParams(max_tokens=4, stop=renderer.get_stop_sequences(), seed=1)
+    logprobs = sampling.compute_logprobs(prompt).result()
+    assert len(logprobs) == prompt.length
+    assert logprobs.count(None) == 1 + 70
+    assert sampling.sample(prompt, num_samples=1, sampling_params=params).result().sequences
+
+
 def main() -> int:
     """Check all renderers, and print a line for each."""
     failed = 0
@@ -104,6 +149,9 @@ def main() -> int:
         for name in NAMES:
             report(name, lambda name=name: check(name, tokenizer, sampling))
         report("saved tokenizer", lambda: check_saved_tokenizer(tokenizer))
+        processor = create_image_processor()
+        report("image tokens", lambda: check_image_tokens(processor))
+        report("qwen3_vl_instruct", lambda: check_image_renderer(tokenizer, processor, sampling))
     return int(failed > 0)
 
 
