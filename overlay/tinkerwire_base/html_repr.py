@@ -40,17 +40,17 @@ def render_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _render_object(value: Any) -> str:
-    """Return a table of the fields that are set, and one table for each list of objects."""
+    """Return a table of the fields that are not empty, and one table for each list of objects."""
     rows: list[tuple[str, str]] = []
     lists: list[str] = []
     for name, item in _list_fields(value):
-        if isinstance(item, list | tuple) and item and all(map(attrs.has, map(type, item))):
+        if isinstance(item, list | tuple) and all(map(attrs.has, map(type, item))):
             lists.append(_render_list(name, item))
-        elif isinstance(item, Mapping) and item:
+        elif isinstance(item, Mapping):
             shown = list(item.items())[:MAX_ROWS]
             rows += [(f"{name}[{key!r}]", _format(key, part)) for key, part in shown]
             rows += _count_others(item, name)
-        elif item is not None and not (isinstance(item, Mapping | list | tuple) and not item):
+        else:
             rows.append((name, _format(name, item)))
     head = render_table(type(value).__name__, rows) if rows or not lists else _escape(type(value).__name__)
     return head + "".join(lists)
@@ -58,7 +58,7 @@ def _render_object(value: Any) -> str:
 
 def _render_list(name: str, items: Sequence[Any]) -> str:
     shown = [dict(_list_fields(item)) for item in items[:MAX_ROWS]]
-    columns = {column: None for row in shown for column, value in row.items() if value is not None}
+    columns = {column: None for row in shown for column in row}
     head = "".join(f"<th{_LEFT}>{_escape(column)}</th>" for column in columns)
     body = "".join(
         "<tr>"
@@ -84,7 +84,12 @@ def _count_others(items: Sequence[Any] | Mapping[Any, Any], name: str) -> list[t
 def _list_fields(value: Any) -> list[tuple[str, Any]]:
     fields = [(field_name(field), getattr(value, field_name(field))) for field in attrs.fields(type(value))]
     # Of keys that the contract does not know, only the names: their values may be secrets.
-    return [(name, sorted(item) if name == "extra_fields" else item) for name, item in fields]
+    fields = [(name, sorted(item) if name == "extra_fields" else item) for name, item in fields]
+    return [(name, item) for name, item in fields if not _is_empty(item)]
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 
 def _format(name: Any, value: Any) -> str:
