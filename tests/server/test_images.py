@@ -7,6 +7,7 @@ import sys
 import zlib
 from base64 import b64encode
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,30 @@ def test_training_learns_from_images(serve: ServerFactory, version: str, further
         call.run("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
     # Without the image, the two targets are as likely as each other, which is a loss of 2 ln 2.
     assert losses[-1] < 0.5 * 1.386 < losses[0]
+
+
+def test_training_with_images_survives_a_restart(serve: ServerFactory, tmp_path: Path) -> None:
+    """The next server on the folder has the same weights and gradients, from the recorded requests."""
+
+    def read_loss(call: Caller) -> float:
+        output = call.run("forward", {"model_id": model_id, "forward_input": training_input})
+        loss: float = output["metrics"]["loss:sum"]
+        return loss
+
+    call = serve(folder=tmp_path / "data")
+    model_id = call.create_model()
+    training_input = {"data": [create_training_input(RED, 114)], "loss_fn": "cross_entropy"}
+    body = {"model_id": model_id, "forward_backward_input": training_input}
+    adam = {"model_id": model_id, "adam_params": {"learning_rate": 0.01}}
+    call.run("forward_backward", body)
+    call.run("optim_step", adam)
+    before = read_loss(call)
+    call.run("forward_backward", body)
+    call.server.close(is_resumed=True)
+    call = serve(folder=tmp_path / "data")
+    assert read_loss(call) == before
+    call.run("optim_step", adam)
+    assert read_loss(call) < before
 
 
 def test_datums_with_images_do_not_affect_each_other(call: Caller) -> None:
