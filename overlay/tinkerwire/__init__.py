@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         TrainingRun,
     )
 
-    from . import auth, types
+    from . import auth, training, types
     from ._connection.retry import RetryConfig
     from ._futures.future import APIFuture
     from ._futures.gather import as_completed, gather
@@ -175,6 +175,7 @@ __all__ = [
     "as_completed",
     "auth",
     "gather",
+    "training",
     "types",
 ]
 
@@ -209,7 +210,7 @@ if not TYPE_CHECKING:
     # Type checkers see the imports instead, and so report names that do not exist.
     def __getattr__(name: str) -> Any:
         """Import a module or a name."""
-        if name in ("auth", "types"):
+        if name in ("auth", "training", "types"):
             return import_module(f".{name}", __name__)
         if name not in _MODULES and name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,6 +17,7 @@ MODULES = (
     "tinkerwire",
     "tinkerwire.types",
     "tinkerwire.auth",
+    "tinkerwire.training",
     "tinkerwire.dropin",
     "tinkerwire.experimental",
     "tinkerwire.testing",

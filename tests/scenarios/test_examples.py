@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import tinkerwire as tw
+from tinkerwire import training
 
 CLASSES_WITH_EXAMPLES = frozenset(
     {
@@ -22,15 +23,20 @@ CLASSES_WITH_EXAMPLES = frozenset(
         "TensorData",
         "SamplingParams",
         "AdamParams",
+        "LogprobComparison",
+        "LossTerm",
     }
 )
 """Classes that users meet first; each has at least one example."""
-PUBLIC_CLASSES = [name for name in tw.__all__ if inspect.isclass(getattr(tw, name))]
+PUBLIC_CLASSES = {
+    **{name: value for name in tw.__all__ if inspect.isclass(value := getattr(tw, name))},
+    **{name: value for name in training.__all__ if inspect.isclass(value := getattr(training, name))},
+}
 
 
 def find_docstring_examples(name: str) -> Iterator[doctest.DocTest]:
     """Yield the examples of a public class and its public methods."""
-    cls = getattr(tw, name)
+    cls = PUBLIC_CLASSES[name]
     members = {f"{name}.{member}": value for member, value in vars(cls).items() if not member.startswith("_")}
     for place, value in {name: cls, **members}.items():
         test = doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", {"tinker": tw}, place, None, None)

@@ -28,6 +28,18 @@ EXPORTS = {
         "shared_server",
     },
     "testing": {"FaultInjection", "LocalServer"},
+    "training": {
+        "LogprobComparison",
+        "LossTerm",
+        "compare_logprobs",
+        "consistency",
+        "elastic_net_penalty",
+        "entropy",
+        "gradient_penalty",
+        "kl_penalty",
+        "l1_penalty",
+        "l2_penalty",
+    },
     "version": {"DEFAULT_WIRE", "__version__"},
 }
 """Names that each public module exports, without tinkerwire and tinkerwire.types."""
@@ -114,11 +126,12 @@ TINKERWIRE = frozenset(
         "as_completed",
         "auth",
         "gather",
+        "training",
         "types",
     }
 )
 """Names that tinkerwire exports."""
-PUBLIC_MODULES = {"__main__", "auth", "dropin", "experimental", "local", "testing", "types", "version"}
+PUBLIC_MODULES = {"__main__", "auth", "dropin", "experimental", "local", "testing", "training", "types", "version"}
 DROPIN_MODULES = {"compat", "deprecations", "finder", "paths", "proto", "stubs"}
 """Modules of tinkerwire.dropin; they replace modules of the official SDK, under the paths of the SDK."""
 

@@ -14,6 +14,7 @@ from tests.rigs.official.venv import ROOT, ensure_venv
 
 TESTS = (
     "tests/base/test_torch.py",
+    "tests/client/losses",
     "tests/client/training/test_client_loss.py",
     "tests/client/training/test_loss_handles.py",
     "tests/server/custom_loss/test_graph.py",

@@ -1,0 +1,1 @@
+"""Losses and diagnostics that a training loop computes from log probabilities."""
