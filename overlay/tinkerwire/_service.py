@@ -56,6 +56,7 @@ class ServiceClient(TrainingClientFactory):
         display_name: name of the session for people.
         base_url: URL of the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded
             server; ``"local:FOLDER"`` keeps its checkpoints, as ``"local"`` with TINKERWIRE_LOCAL_FOLDER does.
+            ``"replay:FILE"`` answers from a recording of ``tinkerwire record``.
         api_key: default TINKER_API_KEY, then the output of the shell command TINKER_CREDENTIAL_CMD, then the key in
             ``~/.tinker/credentials.json``. Loopback servers and the embedded server need no key.
         default_headers_overrides: headers of every request. They override those in TINKERWIRE_HEADERS, one

@@ -90,6 +90,10 @@ def _rebuild(cls: type[TinkerError], arguments: tuple[Any, ...]) -> TinkerError:
     return error
 
 
+class ReplayError(TinkerError):
+    """A program that is replayed from a recording asks something else than the recorded one."""
+
+
 class APIError(TinkerError):
     """A request failed on its way, or its response is an error."""
 

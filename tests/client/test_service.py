@@ -311,8 +311,8 @@ def test_close_during_close_ends_both(server: ScriptedServer, monkeypatch: pytes
 
 def test_base_url_selects_transport_without_slow_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     """``local`` selects the embedded server, other URLs HTTP; no slow module is imported."""
-    assert type(connecting._transport("http://127.0.0.1:1", None)).__name__ == "HttpTransport"
-    assert type(connecting._transport("local", None)).__name__ == "EmbeddedTransport"
+    assert type(connecting.open_transport("http://127.0.0.1:1", None)).__name__ == "HttpTransport"
+    assert type(connecting.open_transport("local", None)).__name__ == "EmbeddedTransport"
     slow = ("aiohttp", "httpx", "numpy", "torch", "urllib.request", "cattrs", "google.protobuf", "tinkerwire._server")
     assert list_imported_modules("from tinkerwire import *; from tinkerwire.types import *").isdisjoint(slow)
 

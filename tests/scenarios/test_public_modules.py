@@ -94,6 +94,7 @@ TINKERWIRE = frozenset(
         "Progress",
         "PromptProvenanceSpan",
         "RateLimitError",
+        "ReplayError",
         "RequestErrorCategory",
         "RequestFailedError",
         "RequestOptions",

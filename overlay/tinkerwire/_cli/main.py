@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from .._extras import MissingPackageError
 from ..version import __version__
-from . import auth, demo, serve
+from . import auth, demo, record, serve
 
 MISSING_ARGUMENTS = "the following arguments are required"
 """Beginning of the one argparse error that never contains a value of the user."""
@@ -54,5 +54,6 @@ def _build_parser() -> RedactingArgumentParser:
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     serve.register(subparsers)
     demo.register(subparsers)
+    record.register(subparsers)
     auth.register(subparsers)
     return parser

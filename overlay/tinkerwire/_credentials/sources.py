@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tinkerwire_base.errors import TinkerError
 
-from .._transport.address import EMBEDDED, is_embedded, is_loopback, refuse_plain_http
+from .._transport.address import EMBEDDED, is_embedded, is_loopback, is_replay, refuse_plain_http
 from .command import read_credential_command, run_command
 from .credentials_file import FILE, read_default_key
 from .refreshing import RefreshingCredential
@@ -58,13 +58,13 @@ def resolve_credential(
 ) -> Credential | None:
     """Return the credential from the argument, TINKER_API_KEY, TINKER_CREDENTIAL_CMD or the credentials file.
 
-    The embedded server gets none. Loopback servers need none, and never get the key of the file, which is for the
-    Tinker service. The command runs at the first request that needs a credential.
+    The embedded server and recordings get none. Loopback servers need none, and never get the key of the file, which
+    is for the Tinker service. The command runs at the first request that needs a credential.
 
     Raises:
         TinkerError: the credential is missing, malformed, or would be sent over plain HTTP to another machine.
     """
-    if is_embedded(base_url):
+    if is_embedded(base_url) or is_replay(base_url):
         return None
     secret = read_api_key(api_key)
     credential: Credential | None = create_command_credential() if secret is None else StaticCredential(secret)

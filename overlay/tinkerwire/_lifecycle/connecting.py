@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinkerwire_base.call import default_converter
@@ -18,7 +19,7 @@ from .._credentials.sources import Credential, read_environment_headers, resolve
 from .._futures.event_loop import LOOP
 from .._polling.abandonment import abandon
 from .._polling.poller import fetch_result
-from .._transport.address import embedded_folder, is_embedded, resolve_base_url
+from .._transport.address import embedded_folder, is_embedded, is_replay, replay_file, resolve_base_url
 from .._transport.base import Transport
 from .._transport.http_transport import HttpTransport
 from .._transport.httpx_transport import HttpxTransport
@@ -56,7 +57,7 @@ def open_connection(
         return connect(
             url,
             resolve_credential(api_key, url, plain_http_hosts),
-            transport or _transport(url, http_client),
+            record_if_requested(transport, url) if transport else open_transport(url, http_client),
             _dialect(wire_version, client_config),
             retry or RetryConfig(),
             {**read_environment_headers(), **(headers or {})},
@@ -96,14 +97,37 @@ def _check_hosts(hosts: Collection[str] | None) -> None:
         raise TypeError(f"plain_http_hosts: expected a collection of host names, got {type(hosts).__name__}")
 
 
-def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
+def open_transport(url: str, http_client: httpx.AsyncClient | None = None) -> Transport:
+    """Return the transport for a resolved address; it is recorded if TINKERWIRE_RECORD names a tape.
+
+    Raises:
+        TypeError, ValueError: the client cannot be used with the address, or a recording cannot be read or written.
+    """
     if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
         raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
     if http_client is not None and http_client.is_closed:
         raise ValueError("http_client is closed, perhaps by an earlier client; create a new one")
+    if http_client is not None and (is_embedded(url) or is_replay(url)):
+        raise ValueError(f"http_client cannot be combined with base_url={url!r}; omit it")
+    if is_replay(url):
+        from .._tape.replaying import open_replay  # noqa: PLC0415
+
+        return open_replay(replay_file(url))
+    return record_if_requested(_unrecorded_transport(url, http_client), url)
+
+
+def record_if_requested(transport: Transport, url: str) -> Transport:
+    """Return the transport, or one that records it if TINKERWIRE_RECORD names a tape."""
+    tape = os.environ.get("TINKERWIRE_RECORD")
+    if not tape:
+        return transport
+    from .._tape.recording import record  # noqa: PLC0415
+
+    return record(transport, url, Path(tape).absolute())
+
+
+def _unrecorded_transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
     if is_embedded(url):
-        if http_client is not None:
-            raise ValueError(f"http_client cannot be combined with base_url={url!r}; omit it")
         from .._transport.embedded import shared_transport  # noqa: PLC0415  (loads the server)
 
         return shared_transport(embedded_folder(url))

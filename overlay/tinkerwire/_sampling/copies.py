@@ -23,12 +23,11 @@ from .._futures.deadline import Deadline
 from .._futures.fork_lock import ForkLock
 from .._futures.future import APIFuture
 from .._futures.logger import log
-from .._lifecycle.connecting import connect
+from .._lifecycle.connecting import connect, open_transport
 from .._lifecycle.lifetime import Lifetime
 from .._session.session import Session
 from .._transport.address import is_embedded
 from .._transport.backpressure import InFlightLimit
-from .._transport.http_transport import HttpTransport
 from .handles import SamplerHandle
 from .sample_runner import SampleRunner
 from .sample_seq_ids import SampleSeqIds, join_session
@@ -63,7 +62,7 @@ def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]
     url = handle.base_url
     credential = resolve_credential(api_key, url, None)
     all_headers = {**read_environment_headers(), **handle.headers, **headers}
-    connection = connect(url, credential, HttpTransport(url), handle.dialect, handle.retry, all_headers)
+    connection = connect(url, credential, open_transport(url), handle.dialect, handle.retry, all_headers)
     # The credential of this process replaces a key in a header.
     replaced = set() if credential is None else {KEY_HEADER}
     missing = sorted(set(handle.omitted_headers) - set(connection.headers) - replaced)

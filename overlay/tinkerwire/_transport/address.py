@@ -15,8 +15,28 @@ SERVICE_DOMAIN = "thinkingmachines.dev"
 DEFAULT_BASE_URL = "https://tinker.thinkingmachines.dev/services/tinker-prod"
 EMBEDDED = "local"
 """The base URL of the embedded server in this process; ``local:FOLDER`` keeps its checkpoints."""
+REPLAY = "replay"
+"""The base URL ``replay:FILE`` answers requests from a recording."""
 FOLDER_VARIABLE = "TINKERWIRE_LOCAL_FOLDER"
 """The variable that sets the folder of ``local``; by default the folder is temporary."""
+
+
+_recorded_addresses: dict[str, str] = {}
+
+
+def is_replay(base_url: str) -> bool:
+    """Return whether an address means a recording."""
+    return base_url.startswith(f"{REPLAY}:")
+
+
+def replay_file(base_url: str) -> Path:
+    """Return the file in a resolved address of a recording."""
+    return Path(base_url.partition(":")[2])
+
+
+def set_recorded_address(base_url: str, recorded: str) -> None:
+    """Set the address of the server that a recording was made with."""
+    _recorded_addresses[base_url] = recorded
 
 
 def is_embedded(base_url: str) -> bool:
@@ -34,13 +54,15 @@ def resolve_base_url(base_url: str | None) -> str:
     """Return the server's address without a trailing slash: the argument, TINKER_BASE_URL, or the Tinker service."""
     address = base_url or os.environ.get("TINKER_BASE_URL") or DEFAULT_BASE_URL
     url = address.rstrip("/")
+    if is_replay(address):
+        return _resolve_replay(address)
     if is_embedded(url):
         return _resolve_embedded(address)
     parts = parse_http_url(url)
     if parts is None:
         raise ValueError(
             f"base_url: {url_without_secrets(url)!r} is not an http(s) URL; for the embedded server use "
-            f"base_url={EMBEDDED!r} or '{EMBEDDED}:FOLDER'"
+            f"base_url={EMBEDDED!r} or '{EMBEDDED}:FOLDER', for a recording '{REPLAY}:FILE'"
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         # The error does not show the address, which may hold a password.
@@ -60,9 +82,19 @@ def parse_http_url(url: str) -> SplitResult | None:
 
 
 def is_tinker_service(base_url: str) -> bool:
-    """Return whether an address is the Tinker service's own."""
-    host = urlsplit(base_url).hostname or ""
+    """Return whether an address is the Tinker service's own, or that of a recording of it."""
+    host = urlsplit(_recorded_addresses.get(base_url, base_url)).hostname or ""
     return host == SERVICE_DOMAIN or host.endswith(f".{SERVICE_DOMAIN}")
+
+
+def _resolve_replay(address: str) -> str:
+    file = address.partition(":")[2].strip()
+    if not file:
+        raise ValueError(f"base_url: {address!r} does not name a file; use {REPLAY}:FILE")
+    try:
+        return f"{REPLAY}:{Path(file).expanduser().resolve()}"
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ValueError(f"base_url: the file {file!r} cannot be used: {error}") from None
 
 
 def _resolve_embedded(address: str) -> str:

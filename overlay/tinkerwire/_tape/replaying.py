@@ -1,0 +1,333 @@
+"""The transport that answers requests from a tape, without a server."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+import weakref
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+import orjson
+
+from tinkerwire_base.call import WireRequest, WireResponse
+from tinkerwire_base.conversion.json_text import parse_json
+from tinkerwire_base.errors import APIConnectionError, APITimeoutError, ReplayError, RequestInfo
+from tinkerwire_base.short_repr import short_repr
+from tinkerwire_generated.api.auth.client_config import OPERATION as CLIENT_CONFIG
+from tinkerwire_generated.api.auth.client_dynamic_config import OPERATION as CLIENT_DYNAMIC_CONFIG
+from tinkerwire_generated.api.futures.cancel_future import OPERATION as CANCEL_FUTURE
+from tinkerwire_generated.api.futures.retrieve_future import OPERATION as RETRIEVE_FUTURE
+from tinkerwire_generated.api.futures.retrieve_futures import OPERATION as RETRIEVE_FUTURES
+from tinkerwire_generated.api.session.create_session import OPERATION as CREATE_SESSION
+from tinkerwire_generated.api.session.session_heartbeat import OPERATION as HEARTBEAT
+from tinkerwire_generated.api.telemetry.telemetry import OPERATION as TELEMETRY
+from tinkerwire_generated.api.training.get_info import OPERATION as GET_INFO
+from tinkerwire_generated.api.training.unload_model import OPERATION as UNLOAD_MODEL
+from tinkerwire_generated.api.weights.weights_info import OPERATION as WEIGHTS_INFO
+
+from .._futures.fork_lock import ForkLock
+from .._transport.address import set_recorded_address
+from .._transport.backpressure import Traffic
+from .._transport.poll_connections import PollConnections
+from .recorded_operations import RecordedOperation, RecordedOperations
+from .request_content import RequestContent, find_first_difference, read_content, read_for_people
+from .secret_removal import SecretRemoval
+from .tape_file import RecordedExchange, read_tape
+
+CLAIMS_VARIABLE = "TINKERWIRE_REPLAY_CLAIMS"
+"""The variable by which child processes find the folder of the replay that they belong to."""
+READ_PATHS = frozenset({CLIENT_CONFIG.path, CLIENT_DYNAMIC_CONFIG.path, GET_INFO.path, WEIGHTS_INFO.path})
+"""Paths of POST requests that read; a program may read oftener than the recorded one."""
+OPTIONAL_RESPONSES = {
+    HEARTBEAT.path: (200, b'{"type":"session_heartbeat"}'),
+    TELEMETRY.path: (200, b'{"status":"accepted"}'),
+    CANCEL_FUTURE.path: (200, b"{}"),
+    UNLOAD_MODEL.path: (404, b'{"detail":"not in the recording"}'),
+    RETRIEVE_FUTURES.path: (404, b'{"detail":"not in the recording"}'),
+}
+"""Responses to requests that depend on time, if the tape has none."""
+JSON_CONTENT = {"content-type": "application/json"}
+RETRIED_STATUSES = frozenset({402, 408, 429})
+
+
+class Replay:
+    """One replay of a tape, shared by the clients of a process, and by its child processes. Used on the loop thread."""
+
+    def __init__(self, path: Path, claims: Path) -> None:
+        self.tape = read_tape(path)
+        self.pid = os.getpid()
+        self.address = f"replay:{path}"
+        submitted = [exchange for exchange in self.tape.exchanges if not _is_background(exchange)]
+        self.operations = RecordedOperations(submitted, claims)
+        self._removal = SecretRemoval()
+        self._results: dict[str, RecordedExchange] = {}
+        self._lost_heartbeats = [exchange for exchange in self.tape.exchanges if exchange.path == HEARTBEAT.path]
+        for exchange in self.tape.exchanges:
+            if exchange.path == RETRIEVE_FUTURE.path and _is_result(exchange):
+                self._results[_request_id(exchange.content)] = exchange
+        self._by_idempotency_key: dict[str, RecordedOperation] = {}
+        self._reads: defaultdict[bytes, int] = defaultdict(int)
+        self.first_error: str | None = None
+        """Text of the first difference between the program and the recorded one."""
+        set_recorded_address(self.address, self.tape.server)
+
+    @property
+    def is_over(self) -> bool:
+        """True if every recorded session was replayed, and there was one."""
+        sessions = [operation for operation in self.operations.all if operation.content.path == CREATE_SESSION.path]
+        return bool(sessions) and all(self.operations.is_claimed(session) for session in sessions)
+
+    @property
+    def is_finished(self) -> bool:
+        """True if another replay may start: the program has ended, or differed."""
+        return self.is_over or self.first_error is not None
+
+    def respond(self, request: WireRequest) -> WireResponse:
+        """Return the recorded response to a request.
+
+        Raises:
+            ReplayError: the tape has no such request, or no response to it.
+            APIConnectionError: the recorded request got no response.
+        """
+        self._removal.learn(request.headers)
+        clean = self._removal.clean
+        content = None if request.content is None else clean(request.content)
+        if request.path == RETRIEVE_FUTURE.path:
+            return self._result(_request_id(content))
+        if request.path == HEARTBEAT.path:
+            return self._heartbeat()
+        query = tuple((name, self._removal.clean_text(value)) for name, value in request.query)
+        path = self._removal.clean_text(request.path)
+        asked = read_content(request.method, path, query, request.headers, content)
+        if request.method == "GET" or request.path in READ_PATHS:
+            return self._read(asked, request)
+        key = request.headers.get("x-idempotency-key", "")
+        operation = self._by_idempotency_key.get(key) or self._claim(asked)
+        if operation is None:
+            return self._optional(asked, request, content)
+        if key:
+            self._by_idempotency_key[key] = operation
+        return self._response(operation.outcome)
+
+    def _claim(self, asked: RequestContent) -> RecordedOperation | None:
+        if self.first_error is not None:
+            # Later requests differ, because an earlier one did.
+            return None
+        operation = self.operations.claim(asked)
+        if operation is None and asked.path == CREATE_SESSION.path and self.is_over and not self.operations.has_claims:
+            # The parent process has replayed the whole tape, and this process replays it once more.
+            self.operations.share(_new_claims_folder(self.tape.path))
+            operation = self.operations.claim(asked)
+        return operation
+
+    def _read(self, asked: RequestContent, request: WireRequest) -> WireResponse:
+        equal = self.operations.list_equal(asked)
+        if not equal:
+            raise self._mismatch(asked, request, request.content)
+        key = asked.key()
+        operation = equal[min(self._reads[key], len(equal) - 1)]
+        self._reads[key] += 1
+        response = self._response(operation.outcome)
+        return _without_batched_polls(response) if asked.path == CLIENT_CONFIG.path else response
+
+    def _result(self, request_id: str) -> WireResponse:
+        exchange = self._results.get(request_id)
+        if exchange is None:
+            raise ReplayError(
+                f"{self.address}: the recording has no result of the request {request_id}: the recorded program did "
+                f"not wait for it{self.tape.ending}"
+            )
+        return self._response(exchange)
+
+    def _heartbeat(self) -> WireResponse:
+        """Refuse the heartbeat if the recorded server did, and the program has come so far."""
+        for lost in self._lost_heartbeats:
+            if all(
+                self.operations.is_claimed(operation)
+                for operation in self.operations.all
+                if operation.exchanges[0].at < lost.at and operation.content.method != "GET"
+                if operation.content.path not in READ_PATHS
+            ):
+                return self._response(lost)
+        return _optional_response(HEARTBEAT.path)
+
+    def _optional(self, asked: RequestContent, request: WireRequest, content: bytes | None) -> WireResponse:
+        """Return a response to a request that the program may skip or repeat; raise ReplayError for any other."""
+        if asked.path in OPTIONAL_RESPONSES:
+            return _optional_response(asked.path)
+        if asked.path.endswith("/finish"):
+            return WireResponse(status=204)
+        raise self._mismatch(asked, request, content)
+
+    def _response(self, exchange: RecordedExchange) -> WireResponse:
+        if exchange.status is not None:
+            return WireResponse(
+                status=exchange.status, headers=dict(exchange.response_headers), content=exchange.response
+            )
+        error = exchange.error or {}
+        if error.get("kind") == "CancelledError":
+            raise ReplayError(
+                f"{self.address}: {exchange.method} {exchange.path}: the recording has no response, because the "
+                "recorded program cancelled the request"
+            )
+        kind = APITimeoutError if error.get("kind") == "APITimeoutError" else APIConnectionError
+        info = RequestInfo(method=exchange.method, url=f"{self.address}{exchange.path}")
+        text = str(error.get("message", "the connection failed"))
+        raise kind(info, f"recorded: {text}", may_have_been_sent=error.get("may_have_been_sent"))
+
+    def _mismatch(self, asked: RequestContent, request: WireRequest, content: bytes | None) -> ReplayError:
+        """Return the error of a request that the tape does not have; all later ones repeat the first such error."""
+        if self.first_error is not None:
+            return ReplayError(self.first_error)
+        self.first_error = f"{self.address}: {self._describe(asked, request, content)}{self.tape.ending}"
+        return ReplayError(self.first_error)
+
+    def _describe(self, asked: RequestContent, request: WireRequest, content: bytes | None) -> str:
+        name = f"{asked.path.rpartition('/')[2]} ({asked.method} {asked.path})"
+        same = [
+            operation
+            for operation in self.operations.all
+            if operation.content.method == asked.method and operation.content.path == asked.path
+        ]
+        if not same:
+            return f"{name}: the recorded program sent no such request"
+        unclaimed = [operation for operation in same if not self.operations.is_claimed(operation)]
+        if not unclaimed:
+            return f"{name}: the recorded program sent {len(same)} such requests, and this is another one"
+        nearest = _nearest(unclaimed, asked)
+        first = nearest.exchanges[0]
+        before = {"query": [list(pair) for pair in nearest.content.query], "body": nearest.content.body}
+        now = {"query": [list(pair) for pair in asked.query], "body": asked.body}
+        if before["body"] != now["body"]:
+            before["body"] = read_for_people(asked.path, first.headers, first.content)
+            now["body"] = read_for_people(asked.path, request.headers, content)
+        place, recorded, current = find_first_difference(before, now) or ("order of the requests", "another", "this")
+        return (
+            f"{name}: the program asks something else than the recorded one; the first field that differs is "
+            f"{place.removeprefix('body.')}: recorded {short_repr(recorded)}, got {short_repr(current)}"
+        )
+
+
+class ReplayTransport:
+    """Answers the requests of one client from a tape.
+
+    Args:
+        replay: the replay, shared with other clients.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self.poll_connections = PollConnections(None)
+
+    async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+        """See :class:`Transport`.
+
+        Raises:
+            ReplayError: the recorded program sent no such request.
+        """
+        return self._replay.respond(request)
+
+    async def close(self) -> None:
+        """See :class:`Transport`."""
+        _users.pop(self, None)
+
+
+_latest: dict[Path, Replay] = {}
+_users: weakref.WeakKeyDictionary[ReplayTransport, Replay] = weakref.WeakKeyDictionary()
+"""The transports that are not closed."""
+_lock = ForkLock()
+
+
+def open_replay(path: Path) -> ReplayTransport:
+    """Return a transport that answers from a tape.
+
+    The clients of a process, and of its children, share a replay. A client that is created after all recorded sessions
+    were replayed, while no other client is open, starts the replay anew.
+
+    Raises:
+        ValueError: the file cannot be read, or is not a tape.
+    """
+    with _lock.current:
+        replay = _latest.get(path)
+        is_of_parent = replay is not None and replay.pid != os.getpid()
+        if replay is None or is_of_parent or (replay.is_finished and not _is_in_use(replay)):
+            is_repeated = replay is not None and not is_of_parent
+            replay = _latest[path] = Replay(path, _new_claims_folder(path) if is_repeated else _claims_folder(path))
+        transport = ReplayTransport(replay)
+        _users[transport] = replay
+        return transport
+
+
+def _is_in_use(replay: Replay) -> bool:
+    return any(user is replay for user in list(_users.values()))
+
+
+def _nearest(operations: list[RecordedOperation], asked: RequestContent) -> RecordedOperation:
+    """Return the first operation that shares most of the simple fields of the request."""
+
+    def count_equal(operation: RecordedOperation) -> int:
+        body, other = operation.content.body, asked.body
+        if not isinstance(body, dict) or not isinstance(other, dict):
+            return 0
+        return sum(body.get(name) == value for name, value in other.items())
+
+    return max(operations, key=lambda operation: (count_equal(operation), -operation.number))
+
+
+def _optional_response(path: str) -> WireResponse:
+    status, content = OPTIONAL_RESPONSES[path]
+    return WireResponse(status=status, headers=JSON_CONTENT, content=content)
+
+
+def _without_batched_polls(response: WireResponse) -> WireResponse:
+    """Return client/config without batched polls: every recorded result can be fetched at once."""
+    with suppress(ValueError):
+        config = parse_json(response.content)
+        if isinstance(config, dict) and config.get("sample_use_retrieve_futures"):
+            return attrs.evolve(response, content=orjson.dumps({**config, "sample_use_retrieve_futures": False}))
+    return response
+
+
+def _is_background(exchange: RecordedExchange) -> bool:
+    return exchange.path in (RETRIEVE_FUTURE.path, HEARTBEAT.path)
+
+
+def _is_result(exchange: RecordedExchange) -> bool:
+    status = exchange.status
+    return status is not None and status < 500 and status not in RETRIED_STATUSES
+
+
+def _request_id(content: bytes | None) -> str:
+    with suppress(ValueError, AttributeError):
+        return str(parse_json(content or b"").get("request_id", ""))
+    return ""
+
+
+def _claims_folder(path: Path) -> Path:
+    """Return the folder that this process shares with its parent and its children."""
+    parent = os.environ.get(CLAIMS_VARIABLE, "")
+    return _subfolder(Path(parent), path) if parent and Path(parent).is_dir() else _new_claims_folder(path)
+
+
+def _new_claims_folder(path: Path) -> Path:
+    """Return a folder that this process shares with its children only."""
+    parent = os.environ[CLAIMS_VARIABLE] = tempfile.mkdtemp(prefix="tinkerwire-replay-")
+    atexit.register(_remove, Path(parent), os.getpid())
+    return _subfolder(Path(parent), path)
+
+
+def _subfolder(parent: Path, path: Path) -> Path:
+    folder = parent / hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _remove(folder: Path, pid: int) -> None:
+    if pid == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
