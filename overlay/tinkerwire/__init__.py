@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from ._training.chunking import ChunkLimits
     from ._training.client import TrainingClient
     from ._training.losses.handles import LossHandle, PerDatumLossFn
+    from ._training.recovery.settings import Recovery, RecoveryReport
     from ._transport.backpressure import SamplingLoad
     from ._transport.httpx_types import APIResponse as APIResponse
     from ._transport.httpx_types import AsyncAPIResponse as AsyncAPIResponse
@@ -144,6 +145,8 @@ __all__ = [
     "Progress",
     "PromptProvenanceSpan",
     "RateLimitError",
+    "Recovery",
+    "RecoveryReport",
     "ReplayError",
     "RequestErrorCategory",
     "RequestFailedError",
@@ -193,6 +196,8 @@ _MODULES = {
     "LossHandle": "._training.losses.handles",
     "PerDatumLossFn": "._training.losses.handles",
     "Progress": "._futures.operation_record",
+    "Recovery": "._training.recovery.settings",
+    "RecoveryReport": "._training.recovery.settings",
     "RequestOptions": "._transport.httpx_types",
     "RestClient": "._rest.client",
     "RetryConfig": "._connection.retry",

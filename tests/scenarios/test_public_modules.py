@@ -94,6 +94,8 @@ TINKERWIRE = frozenset(
         "Progress",
         "PromptProvenanceSpan",
         "RateLimitError",
+        "Recovery",
+        "RecoveryReport",
         "ReplayError",
         "RequestErrorCategory",
         "RequestFailedError",

@@ -37,6 +37,10 @@ class SessionState:
         """Record that the server no longer has the session."""
         self.is_expired = True
 
+    def reset(self) -> None:
+        """Return to the state before a session, to create another one."""
+        self.id, self.is_expired, self._probe = "", False, None
+
     def is_used_by(self, traffic: Traffic) -> bool:
         """Check whether requests of a kind belong to the session."""
         return bool(self.id) and traffic in SESSION_TRAFFIC

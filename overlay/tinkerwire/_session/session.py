@@ -95,6 +95,21 @@ class Session:
         self._custom_losses += 1
         return self._custom_losses - 1
 
+    async def renew(self, lost_id: str) -> None:
+        """Forget a session that the server lost; its next use creates another one, and counts from 0.
+
+        Args:
+            lost_id: the id of the lost session; another session stays.
+        """
+        if self._session_id != lost_id:
+            return
+        heartbeat, self._heartbeat = self._heartbeat, Heartbeat(self.connection)
+        self._session_id = None
+        self._creation = SingleFlight(self._create)
+        self._models = self._samplers = self._custom_losses = 0
+        self.connection.session_state.reset()
+        await heartbeat.stop()
+
     async def close(self, status: FinishStatus | None, detail: str | None) -> None:
         """Stop the heartbeats, and finish the session on the server.
 

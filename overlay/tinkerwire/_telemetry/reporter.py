@@ -127,7 +127,8 @@ class Telemetry:
         self._session_id = session_id
         self._started = datetime.now(timezone.utc)
         self._add(models.SessionStartEvent(**self._common_fields("INFO")))
-        self._task = create_detached_task(self._send_loop())
+        if self._task is None:
+            self._task = create_detached_task(self._send_loop())
 
     async def close(self) -> None:
         """Send the end of the session and the remaining events, within :data:`DRAIN_S`; never raises."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tinkerwire_base.validators import require_optional
 from tinkerwire_generated import models
 
 from .._futures.event_loop import LOOP
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from .._session.session import Session
     from .chunking import ChunkLimits
     from .client import TrainingClient
+    from .recovery.settings import Recovery
 
 
 class TrainingClientFactory:
@@ -31,6 +33,8 @@ class TrainingClientFactory:
         train_unembed: bool = True,
         user_metadata: dict[str, str] | None = None,
         optimizer: models.OptimizerConfig | None = None,
+        *,
+        recover: Recovery | None = None,
     ) -> TrainingClient:
         """Create a client for a new LoRA adapter on ``base_model``.
 
@@ -46,6 +50,8 @@ class TrainingClientFactory:
             train_unembed: add an adapter to the unembedding layer.
             user_metadata: metadata to store with the model.
             optimizer: configuration of the optimizer; None selects AdamW, others need wire 0.29.1 or later.
+            recover: save every few steps, and resume from the last save after a loss of the session or the model;
+                None raises SessionExpiredError then.
 
         Raises:
             TypeError: an argument has the wrong type.
@@ -65,7 +71,13 @@ class TrainingClientFactory:
             user_metadata=user_metadata,
             optimizer=optimizer,
         )
-        return client.TrainingClient(self._session, self._chunk_limits, create)
+        if recover is None:
+            return client.TrainingClient(self._session, self._chunk_limits, create)
+        with LOOP.opening_lock:
+            from .recovery.client import RecoveringTrainingClient  # noqa: PLC0415
+            from .recovery.settings import Recovery  # noqa: PLC0415
+        require_optional("recover", recover, Recovery)
+        return RecoveringTrainingClient(self._session, self._chunk_limits, create, recover)
 
     async def create_lora_training_client_async(
         self,
@@ -77,10 +89,12 @@ class TrainingClientFactory:
         train_unembed: bool = True,
         user_metadata: dict[str, str] | None = None,
         optimizer: models.OptimizerConfig | None = None,
+        *,
+        recover: Recovery | None = None,
     ) -> TrainingClient:
         """Await :meth:`create_lora_training_client`."""
         return await self.create_lora_training_client(
-            base_model, rank, seed, train_mlp, train_attn, train_unembed, user_metadata, optimizer
+            base_model, rank, seed, train_mlp, train_attn, train_unembed, user_metadata, optimizer, recover=recover
         )
 
     def create_training_client_from_state(

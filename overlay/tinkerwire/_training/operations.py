@@ -101,7 +101,7 @@ class Operations:
 
     def start(self, kind: str, build: RequestBuilder, result_type: type[T]) -> APIFuture[T]:
         """Start an operation; ``kind`` is its name in the server's metrics."""
-        return self._connection.start(lambda: self._record_failure(self.run(kind, build, result_type)), kind)
+        return self._connection.start(lambda: self.record_failure(self.run(kind, build, result_type)), kind)
 
     async def run(
         self,
@@ -144,7 +144,7 @@ class Operations:
         batch = models.ForwardBackwardInput(
             data=validate_data(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
-        return self._connection.start(lambda: self._record_failure(self._run_batch(kind, build, batch)), kind)
+        return self._connection.start(lambda: self.record_failure(self._run_batch(kind, build, batch)), kind)
 
     def start_custom(
         self,
@@ -157,7 +157,7 @@ class Operations:
         """Start a forward and a backward operation with a loss of the user between them, and no others."""
         loss = CustomLoss(validate_data(data), loss_fn, arrays)
         return self._connection.start(
-            lambda: self._record_failure(self._run_custom(forward, backward, loss)), "ForwardBackward"
+            lambda: self.record_failure(self._run_custom(forward, backward, loss)), "ForwardBackward"
         )
 
     async def run_in_creation(self, model_id: str, kind: str, build: RequestBuilder, result_type: type[T]) -> T:
@@ -197,7 +197,7 @@ class Operations:
             raise error from cause
         return self._model_id
 
-    async def _record_failure(self, work: Coroutine[Any, Any, T]) -> T:
+    async def record_failure(self, work: Coroutine[Any, Any, T]) -> T:
         """Run an operation, and record its failure if it trains the model."""
         try:
             result = await work

@@ -1,0 +1,1 @@
+"""Recovery of a training client after the server lost its session or model."""
