@@ -305,6 +305,9 @@ def test_errors_of_the_program_do_not_start_a_recovery() -> None:
         with pytest.raises(tw.TinkerError):
             training.forward_backward([make_datum(1)], "ppo").result()
         training.forward_backward([make_datum(1)], "cross_entropy").result()
+        training.unload_model().result()
+        with pytest.raises(tw.TinkerError):
+            training.forward_backward([make_datum(1)], "cross_entropy").result()
     assert not reports
 
 

@@ -137,6 +137,8 @@ class RecordedOperations:
 
     def _try_claim(self, operation: RecordedOperation) -> bool:
         self._claimed.add(operation.number)
+        # A parent process that has ended removed the folder.
+        self._claims.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             os.close(os.open(self._claims / str(operation.number), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
             self._own.add(operation.number)

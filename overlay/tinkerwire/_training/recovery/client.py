@@ -66,6 +66,7 @@ class RecoveringTrainingClient(TrainingClient):
         self._generation = 0
         self._steps = self._steps_at_save = self._save_number = 0
         self._failed_attempts = 0
+        self._is_unloaded = False
         self._recovering: asyncio.Lock | None = None
         self._earlier_usage = Usage()
         self._start_save()
@@ -135,6 +136,7 @@ class RecoveringTrainingClient(TrainingClient):
 
     def unload_model(self) -> APIFuture[models.UnloadModelResponse]:
         """See :meth:`TrainingClient.unload_model`; the model is not recovered."""
+        self._is_unloaded = True
         return super().unload_model()
 
     def save_weights_and_get_sampling_client(
@@ -261,7 +263,7 @@ class RecoveringTrainingClient(TrainingClient):
             return result
 
     def _is_loss(self, error: TinkerError, operation: LoggedOperation) -> bool:
-        if isinstance(error, ClientClosedError):
+        if isinstance(error, ClientClosedError) or self._is_unloaded:
             return False
         return shows_loss(error, operation.kind) or (self._recovering is not None and self._recovering.locked())
 
