@@ -20,17 +20,17 @@ ReferenceLogprobs: TypeAlias = "str | models.ForwardBackwardOutput | Sequence[An
 on the same batch, or a list with one array per datum."""
 
 # In the formulas, x is the log probability of the model that trains, y that of the reference, m numpy or torch.
-SQUARE = Formulas(lambda m, x, y: (x - y) ** 2 / 2, lambda m, x, y: x - y, lambda m, x, y: m.ones_like(x))
+HALF_SQUARE = Formulas(lambda m, x, y: (x - y) ** 2 / 2, lambda m, x, y: x - y, lambda m, x, y: m.ones_like(x))
 KL = {
     ("reverse", "k1"): Formulas(lambda m, x, y: x - y, lambda m, x, y: m.ones_like(x), lambda m, x, y: m.zeros_like(x)),
-    ("reverse", "k2"): SQUARE,
+    ("reverse", "k2"): HALF_SQUARE,
     ("reverse", "k3"): Formulas(
         lambda m, x, y: m.expm1(y - x) + x - y, lambda m, x, y: -m.expm1(y - x), lambda m, x, y: m.exp(y - x)
     ),
     ("forward", "k1"): Formulas(
         lambda m, x, y: y - x, lambda m, x, y: -m.ones_like(x), lambda m, x, y: m.zeros_like(x)
     ),
-    ("forward", "k2"): SQUARE,
+    ("forward", "k2"): HALF_SQUARE,
     ("forward", "k3"): Formulas(
         lambda m, x, y: m.expm1(x - y) - x + y, lambda m, x, y: m.expm1(x - y), lambda m, x, y: m.exp(x - y)
     ),
