@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -39,6 +39,9 @@ check: $(READY)  ## check that generated code is current, layers hold, types and
 
 generate: $(READY)  ## generate generated/ from schema/
 	$(BIN)/python -m tinkerwire_codegen generate
+
+help-text: $(READY)  ## write the text of `tinkerwire --help`, which is printed without loading the command line
+	$(BIN)/python -m tinkerwire._cli.help_page
 
 drift: $(READY)  ## compare real releases of the official SDK with the contract; needs the package index
 	$(BIN)/python -m pytest -n 2 tests/rigs/drift/released_suite.py tests/rigs/drift/changes_suite.py

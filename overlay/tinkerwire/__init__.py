@@ -1,44 +1,40 @@
 """Schema-first client for the Tinker API; code for the official SDK works with ``import tinkerwire as tinker``."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from tinkerwire_base.errors import (
-    APIConnectionError,
-    APIError,
-    APIResponseValidationError,
-    APIStatusError,
-    APITimeoutError,
-    AuthenticationError,
-    BadRequestError,
-    BillingError,
-    CancelledSubmissionError,
-    ClientClosedError,
-    ConflictError,
-    ContextLengthError,
-    DialectError,
-    FutureExpiredError,
-    InternalServerError,
-    NotFoundError,
-    PermissionDeniedError,
-    PrecedingOperationError,
-    RateLimitError,
-    ReplayError,
-    RequestErrorCategory,
-    RequestFailedError,
-    RequestTimeoutError,
-    ResponseTooLargeError,
-    SequenceConflictError,
-    SessionExpiredError,
-    TinkerError,
-    UnprocessableEntityError,
-)
-from tinkerwire_base.tensors import PrecisionWarning
-
-from .experimental import ExperimentalWarning
 from .version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from tinkerwire_base.errors import (
+        APIConnectionError,
+        APIError,
+        APIResponseValidationError,
+        APIStatusError,
+        APITimeoutError,
+        AuthenticationError,
+        BadRequestError,
+        BillingError,
+        CancelledSubmissionError,
+        ClientClosedError,
+        ConflictError,
+        ContextLengthError,
+        DialectError,
+        FutureExpiredError,
+        InternalServerError,
+        NotFoundError,
+        PermissionDeniedError,
+        PrecedingOperationError,
+        RateLimitError,
+        ReplayError,
+        RequestErrorCategory,
+        RequestFailedError,
+        RequestTimeoutError,
+        ResponseTooLargeError,
+        SequenceConflictError,
+        SessionExpiredError,
+        TinkerError,
+        UnprocessableEntityError,
+    )
+    from tinkerwire_base.tensors import PrecisionWarning
     from tinkerwire_generated.models import (
         AdamOptimizerConfig,
         AdamParams,
@@ -88,6 +84,7 @@ if TYPE_CHECKING:
     from ._transport.httpx_types import AsyncAPIResponse as AsyncAPIResponse
     from ._transport.httpx_types import RequestOptions, Timeout
     from ._usage import Usage
+    from .experimental import ExperimentalWarning
 
     BackcompatSamplingClientFuture = SamplingClient
     BackcompatTrainingClientFuture = TrainingClient
@@ -185,27 +182,57 @@ __all__ = [
 ]
 
 _MODULES = {
+    "APIConnectionError": "tinkerwire_base.errors",
+    "APIError": "tinkerwire_base.errors",
     "APIFuture": "._futures.future",
     "APIResponse": "._transport.httpx_types",
+    "APIResponseValidationError": "tinkerwire_base.errors",
+    "APIStatusError": "tinkerwire_base.errors",
+    "APITimeoutError": "tinkerwire_base.errors",
     "AdminClient": "._rest.admin",
     "AsyncAPIResponse": "._transport.httpx_types",
+    "AuthenticationError": "tinkerwire_base.errors",
     "BackcompatSamplingClientFuture": "._sampling.client:SamplingClient",
     "BackcompatTrainingClientFuture": "._training.client:TrainingClient",
+    "BadRequestError": "tinkerwire_base.errors",
+    "BillingError": "tinkerwire_base.errors",
+    "CancelledSubmissionError": "tinkerwire_base.errors",
     "ChunkLimits": "._training.chunking",
+    "ClientClosedError": "tinkerwire_base.errors",
+    "ConflictError": "tinkerwire_base.errors",
+    "ContextLengthError": "tinkerwire_base.errors",
+    "DialectError": "tinkerwire_base.errors",
+    "ExperimentalWarning": ".experimental",
+    "FutureExpiredError": "tinkerwire_base.errors",
     "FutureState": "._futures.operation_record",
+    "InternalServerError": "tinkerwire_base.errors",
     "LossHandle": "._training.losses.handles",
+    "NotFoundError": "tinkerwire_base.errors",
     "PerDatumLossFn": "._training.losses.handles",
+    "PermissionDeniedError": "tinkerwire_base.errors",
+    "PrecedingOperationError": "tinkerwire_base.errors",
+    "PrecisionWarning": "tinkerwire_base.tensors",
     "Progress": "._futures.operation_record",
+    "RateLimitError": "tinkerwire_base.errors",
     "Recovery": "._training.recovery.settings",
     "RecoveryReport": "._training.recovery.settings",
+    "ReplayError": "tinkerwire_base.errors",
+    "RequestErrorCategory": "tinkerwire_base.errors",
+    "RequestFailedError": "tinkerwire_base.errors",
     "RequestOptions": "._transport.httpx_types",
+    "RequestTimeoutError": "tinkerwire_base.errors",
+    "ResponseTooLargeError": "tinkerwire_base.errors",
     "RestClient": "._rest.client",
     "RetryConfig": "._connection.retry",
     "SamplingClient": "._sampling.client",
     "SamplingLoad": "._transport.backpressure",
+    "SequenceConflictError": "tinkerwire_base.errors",
     "ServiceClient": "._service",
+    "SessionExpiredError": "tinkerwire_base.errors",
     "Timeout": "._transport.httpx_types",
+    "TinkerError": "tinkerwire_base.errors",
     "TrainingClient": "._training.client",
+    "UnprocessableEntityError": "tinkerwire_base.errors",
     "Usage": "._usage",
     "WaitStatus": "._futures.operation_record",
     "as_completed": "._futures.gather",
@@ -215,8 +242,11 @@ _MODULES = {
 
 if not TYPE_CHECKING:
     # Type checkers see the imports instead, and so report names that do not exist.
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         """Import a module or a name."""
+        # `tinkerwire --help` imports this module and nothing else.
+        from importlib import import_module  # noqa: PLC0415
+
         if name in ("auth", "training", "types"):
             return import_module(f".{name}", __name__)
         if name not in _MODULES and name not in __all__:

@@ -2,6 +2,6 @@
 
 import sys
 
-from ._cli.main import main
+from ._cli.entry import main
 
 sys.exit(main())

@@ -174,7 +174,7 @@ def test_usage_error_names_a_missing_argument(home: Home) -> None:
     """An error without a value of the user keeps its text."""
     code, _, err = home.run("use")
     assert code == 2
-    assert "the following arguments are required: key" in err
+    assert "argument KEY is missing" in err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell closes standard input")
@@ -191,7 +191,7 @@ def test_login_fails_if_standard_input_is_closed(home: Home) -> None:
     )
     assert process.returncode == 1
     assert process.stderr == (
-        "tinkerwire auth: standard input is closed; open it, because the command reads the key from it\n"
+        "tinkerwire auth login: standard input is closed; open it, because the command reads the key from it\n"
     )
 
 

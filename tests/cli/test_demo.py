@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinkerwire._cli.main import main
+from tinkerwire._cli.entry import main
 from tinkerwire._demo.corpus import Corpus, load_corpus
 from tinkerwire._demo.reinforcement import ReinforcementRecipe
 from tinkerwire._demo.run import DemoFailed, Plan, run_demo

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 OVERLAY = Path(__file__).parents[2] / "overlay"
-CONVENTIONS = frozenset({"log", "logger", "main", "register"})
+CONVENTIONS = frozenset({"TYPE_CHECKING", "cli", "log", "logger", "main", "register"})
 """Names that each module defines by convention: loggers, entry points and commands."""
 
 

@@ -1,1 +1,1 @@
-"""Command line: ``tinkerwire serve``, ``tinkerwire demo`` and ``tinkerwire auth``."""
+"""Command line; :mod:`.commands` lists the commands."""

@@ -1,0 +1,33 @@
+"""Entry point of the command line: answers ``--help`` and ``--version`` without loading anything else."""
+
+import sys
+
+from .exit_codes import EXIT_INTERRUPTED, EXIT_WRONG_USAGE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HELP_FLAGS = ("-h", "--help")
+
+
+def main(arguments: "Sequence[str] | None" = None) -> int:
+    """Run a command and return its exit code: 0 for success, 1 for failure, 2 for wrong usage, 130 for Ctrl-C."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if not given or (len(given) == 1 and given[0] in _HELP_FLAGS):
+            with open(__file__.replace("entry.py", "help.txt"), encoding="utf-8") as file:  # noqa: PTH123
+                text = file.read()
+            (sys.stdout if given else sys.stderr).write(text)
+            return 0 if given else EXIT_WRONG_USAGE
+        if given == ["--version"]:
+            from ..version import __version__  # noqa: PLC0415
+
+            sys.stdout.write(f"tinkerwire {__version__}\n")
+            return 0
+        from .app import run  # noqa: PLC0415
+
+        return run(given)
+    except KeyboardInterrupt:
+        sys.stderr.write("tinkerwire: interrupted\n")
+        return EXIT_INTERRUPTED

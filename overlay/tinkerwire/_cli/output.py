@@ -1,0 +1,141 @@
+"""Output of commands: tables that fit the terminal, or JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+import click
+
+from .errors import escape
+from .framework import SharedOptions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+GAP = "  "
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+class Table(NamedTuple):
+    """Rows under columns.
+
+    A table that is wider than the terminal is written as one block of ``column: value`` lines a row, so that no
+    value is cut. Without a terminal, every row is one line.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str | None = None
+
+    def render(self, width: int | None = None, *, is_bold: bool = False) -> str:
+        """Return the text; ``width`` is that of the terminal, None for unlimited."""
+        title = [escape(self.title), ""] if self.title and self.rows else [self.title] if self.title else []
+        if not self.rows:
+            return "\n".join(title)
+        rows = [[escape(cell) or "-" for cell in row] for row in self.rows]
+        header = [column.upper() for column in self.columns]
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        if width is not None and sum(widths) + len(GAP) * (len(widths) - 1) > width:
+            return "\n".join([*title, *self._render_blocks(rows)])
+        lines = [
+            GAP.join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
+            for row in [header, *rows]
+        ]
+        if is_bold:
+            lines[0] = click.style(lines[0], bold=True)
+        return "\n".join([*title, *lines])
+
+    def _render_blocks(self, rows: list[list[str]]) -> list[str]:
+        size = max(map(len, self.columns)) + 1
+        blocks = [
+            [f"{name}:".ljust(size) + f" {cell}" for name, cell in zip(self.columns, row, strict=True)] for row in rows
+        ]
+        return [line for block in blocks for line in (*block, "")][:-1]
+
+
+def properties(pairs: Mapping[str, str | None], title: str | None = None) -> Table:
+    """Return a table of names and values; pairs whose value is None are omitted."""
+    rows = [(name, value) for name, value in pairs.items() if value is not None]
+    return Table(("Property", "Value"), rows, title)
+
+
+def print_result(options: SharedOptions, data: Any, table: Table | str) -> None:
+    """Print a result: ``data`` as JSON if the user asked for it, otherwise the table or text."""
+    if options.as_json:
+        print_json(data)
+    elif isinstance(table, str):
+        print_line(table)
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo(table.render(width, is_bold=width is not None and uses_colors()))
+
+
+def print_json(data: Any) -> None:
+    """Print a value as indented JSON; control characters are escaped, as JSON does."""
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False, default=_to_json).replace("\x7f", "\\u007f"))
+
+
+def print_line(text: str) -> None:
+    """Print a line of text without control characters."""
+    click.echo(escape(text))
+
+
+def report(options: SharedOptions, text: str) -> None:
+    """Print a line about the course of a command on standard error, unless the output is JSON."""
+    if not options.as_json:
+        click.echo(escape(text), err=True)
+
+
+def uses_colors() -> bool:
+    """Return whether standard output may have colors: a terminal, without NO_COLOR."""
+    import os  # noqa: PLC0415
+
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+@contextmanager
+def progress(options: SharedOptions, label: str, length: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on standard error if it is a terminal; yield the function that advances the bar."""
+    if options.as_json or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=length or 0, label=label, file=sys.stderr, show_pos=True) as bar:
+        yield bar.update
+
+
+def format_size(size: int | None) -> str:
+    """Return a number of bytes with its unit."""
+    if size is None:
+        return "-"
+    value = float(size)
+    for unit in UNITS[:-1]:
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} {UNITS[-1]}"
+
+
+def format_time(time: datetime | None, missing: str = "-") -> str:
+    """Return a time in UTC, to the second."""
+    if time is None:
+        return missing
+    zoned = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+    return zoned.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def format_flag(value: bool | None) -> str:
+    """Return yes, no or -."""
+    return "-" if value is None else "yes" if value else "no"
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
