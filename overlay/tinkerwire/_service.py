@@ -23,7 +23,7 @@ from tinkerwire_generated import models
 
 from ._futures.event_loop import LOOP
 from ._futures.future import APIFuture
-from ._training.client_creation import TrainingClientFactory
+from ._training.checkpoint_transfer import CheckpointTransfer
 
 # The methods import the modules that they use: connections and sessions take 20 ms, and the other clients as long.
 # A fork waits for the lock, and so for modules that another thread imports.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ._wire.dialect import Dialect
 
 
-class ServiceClient(TrainingClientFactory):
+class ServiceClient(CheckpointTransfer):
     """Client of one server that implements the Tinker API, and factory of all other clients.
 
     The client connects when its first operation starts. Use it as a context manager: leaving the block without an

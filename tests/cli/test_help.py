@@ -104,6 +104,32 @@ def test_help_of_every_command_fits_80_columns(path: str, command: click.Command
         assert not isinstance(parameter, click.Option) or parameter.hidden or parameter.help, parameter.name
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script_completes_commands_and_options(shell: str) -> None:
+    """The script asks the program, which answers also without arguments."""
+    script = run_command("completion", shell)
+    assert script.returncode == 0
+    assert "_TINKERWIRE_COMPLETE" in script.stdout
+    for words, incomplete, expected in (
+        ("tinkerwire check", "check", "checkpoint"),
+        ("tinkerwire checkpoint pu", "pu", "publish"),
+        ("tinkerwire run list --col", "--col", "--columns"),
+    ):
+        variables = {
+            "_TINKERWIRE_COMPLETE": f"{shell}_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": incomplete if shell == "fish" else str(len(words.split()) - 1),
+        }
+        run = subprocess.run(
+            [sys.executable, "-m", "tinkerwire"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, **variables},
+        )
+        assert expected in run.stdout
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
+import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,7 +85,11 @@ def test_server_trains_samples_and_stops_on_sigterm(start: ServerStarter, batch:
     assert [checkpoint["checkpoint_id"] for checkpoint in listing["checkpoints"]] == ["sampler_weights/b", "weights/a"]
     archive = client.get(f"training_runs/{model_id}/checkpoints/weights/a/archive")
     assert archive.status_code == 302
-    assert client.get(archive.headers["location"]).content.startswith(b"PK")
+    content = io.BytesIO(client.get(archive.headers["location"]).content)
+    with tarfile.open(fileobj=content) as tar:
+        assert tar.getnames() == ["a.npz", "checkpoint_complete"]
+    tail = client.get(archive.headers["location"], headers={"range": "bytes=-10"})
+    assert (tail.status_code, tail.content) == (206, content.getvalue()[-10:])
     sampler = client.post(
         "create_sampling_session", json={"session_id": session_id, "sampling_session_seq_id": 0, "model_path": path}
     )

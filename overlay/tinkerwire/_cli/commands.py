@@ -15,7 +15,18 @@ class Row(NamedTuple):
 
 COMMANDS: dict[str, Row] = {
     "auth": Row("auth", "Sign in and out, and check the credential."),
+    "billing": Row("billing", "Show usage and storage of the organization."),
+    "chat": Row("chat", "Chat with a model in the terminal."),
+    "checkpoint": Row("checkpoint", "List, download, publish and delete checkpoints."),
+    "completion": Row("completion", "Print the completion script of a shell."),
+    "config": Row("config", "Show the settings in use and their sources."),
     "demo": Row("demo", "Train, sample and reinforce a small model, offline."),
+    "doctor": Row("doctor", "Check the connection to the server, step by step."),
+    "model": Row("model", "List the models of the server."),
+    "run": Row("run", "List training runs and show their details."),
+    "sample": Row("sample", "Sample text from a model or a checkpoint."),
+    "schema": Row("schema", "Export, compare and check contracts of the wire."),
     "serve": Row("serve", "Serve the Tinker API with small models that train."),
+    "session": Row("session", "Export the traces of sessions."),
     "version": Row("version", "Show the version of this package."),
 }

@@ -1,5 +1,6 @@
 """Entry point of the command line: answers ``--help`` and ``--version`` without loading anything else."""
 
+import os
 import sys
 
 from .exit_codes import EXIT_INTERRUPTED, EXIT_WRONG_USAGE
@@ -8,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+COMPLETION_VARIABLE = "_TINKERWIRE_COMPLETE"
+"""Variable in which the completion script of a shell asks for completions."""
 _HELP_FLAGS = ("-h", "--help")
 
 
@@ -15,6 +18,10 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run a command and return its exit code: 0 for success, 1 for failure, 2 for wrong usage, 130 for Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if not given and COMPLETION_VARIABLE in os.environ:
+            from .app import run  # noqa: PLC0415
+
+            return run(given)
         if not given or (len(given) == 1 and given[0] in _HELP_FLAGS):
             with open(__file__.replace("entry.py", "help.txt"), encoding="utf-8") as file:  # noqa: PTH123
                 text = file.read()

@@ -50,12 +50,11 @@ def is_expected(error: Exception) -> bool:
 
 def describe_error(error: Exception) -> str:
     """Return the text of an error with the way out."""
-    from tinkerwire_base.errors import APIConnectionError, AuthenticationError, NotFoundError  # noqa: PLC0415
+    from tinkerwire_base.errors import APIConnectionError, AuthenticationError  # noqa: PLC0415
 
     text = str(error) or type(error).__name__
     hints = (
         (AuthenticationError, "check TINKER_API_KEY, or run `tinkerwire auth login`"),
-        (NotFoundError, "`tinkerwire run list` and `tinkerwire checkpoint list` show what exists"),
         (APIConnectionError, "`tinkerwire doctor` checks the connection"),
     )
     for kind, hint in hints:

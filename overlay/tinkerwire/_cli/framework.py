@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from .commands import COMMANDS
 from .errors import CommandFailed, MissingCommand, describe_error, is_expected
@@ -132,6 +133,13 @@ class LazyGroup(Group):
             return None
         command: click.Command = import_module(f".{row.module}", __package__).cli
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command without loading its module."""
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        return [CompletionItem(name, help=COMMANDS[name].summary) for name in names] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without loading their modules."""

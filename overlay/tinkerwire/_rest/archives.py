@@ -25,7 +25,7 @@ from tinkerwire_generated.api.runs import get_checkpoint_archive_url
 from tinkerwire_generated.availability import OPERATION_VERSIONS
 
 from .._connection.connection import Connection
-from .._transport.address import EMBEDDED, parse_http_url
+from .._transport.address import is_embedded, parse_http_url
 from .._transport.backpressure import Traffic
 from .._transport.download import download
 
@@ -88,8 +88,8 @@ async def download_archive(connection: Connection, training_run_id: str, checkpo
         TinkerError: the archive is too large for memory.
     """
     archive = await fetch_archive_url(connection, training_run_id, checkpoint_id)
-    if archive.url.startswith("file:") and connection.base_url == EMBEDDED:
-        return _read(urlsplit(archive.url).path)
+    if archive.url.startswith("file:") and is_embedded(connection.base_url):
+        return path_of_file_url(archive.url).read_bytes()
     if parse_http_url(archive.url) is None:
         scheme, colon, _ = archive.url.partition(":")
         kind = f"{'an invalid URL of ' * scheme.startswith('http')}{scheme}" if colon else "a relative URL"
@@ -97,10 +97,11 @@ async def download_archive(connection: Connection, training_run_id: str, checkpo
     return await _download(archive.url)
 
 
-def _read(path: str) -> bytes:
+def path_of_file_url(url: str) -> Path:
+    """Return the path of a file: URL, which the embedded server gives in process."""
     from urllib.request import url2pathname  # noqa: PLC0415  (it loads half of the mail and web modules)
 
-    return Path(url2pathname(path)).read_bytes()
+    return Path(url2pathname(urlsplit(url).path))
 
 
 async def _download(url: str) -> bytes:

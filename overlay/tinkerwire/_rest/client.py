@@ -16,8 +16,8 @@ from tinkerwire_generated.api.weights import weights_info
 from .._checkpoints.access_token import validate_access_token
 from .._checkpoints.paths import parse_checkpoint_address, parse_checkpoint_kind, validate_path
 from .._futures.future import APIFuture
-from .admin import AdminClient
 from .archives import download_archive, fetch_archive_url
+from .checkpoint_client import CheckpointClient
 from .identity import read_identity
 from .traces import export_trace
 from .weights_copy import copy_weights_to_project
@@ -25,7 +25,7 @@ from .weights_copy import copy_weights_to_project
 Scope = Literal["owned", "accessible"]
 
 
-class RestClient(AdminClient):
+class RestClient(CheckpointClient):
     """Client for training runs, checkpoints and sessions; it also has the methods of AdminClient.
 
     Every method sends its request at once and returns a future, which raises the errors of the server. Methods whose

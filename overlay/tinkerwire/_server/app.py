@@ -25,6 +25,7 @@ from tinkerwire._server.futures.retention_policy import RetentionPolicy
 from tinkerwire._server.handlers import HANDLERS
 from tinkerwire._server.http.idempotency import SAFE_OPERATIONS
 from tinkerwire._server.http.openapi import load_contract
+from tinkerwire._server.http.ranges import respond_with_range
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
 from tinkerwire._server.http.routing import Router
@@ -314,7 +315,7 @@ class EmbeddedServer:
         if request.method != "GET":
             raise HttpError(405, f"archives must be requested with GET, got {request.method}", {"allow": "GET"})
         content = self._state.archives.read(request.path)
-        return WireResponse(status=200, headers={"content-type": "application/octet-stream"}, content=content)
+        return respond_with_range(content, request.headers)
 
     def _encode(self, response: Response) -> WireResponse:
         body: Any = response.body

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import cast
 
@@ -23,12 +23,30 @@ MAX_CHUNK_OVERHEAD = 8
 """Maximum number of other bytes per byte of a body, beyond ``MAX_HEAD_BYTES``; chunks of one byte have five."""
 
 
+BodyReceiver = Callable[[int, Mapping[str, str], bytes], bool]
+"""Receives status, headers and a piece of a body; returns False if the piece is to be part of the response instead."""
+
+
 class _Exchange:
     """One request and what has arrived of its response."""
 
-    __slots__ = ("body", "headers", "limit", "received", "request", "response", "status", "unsent", "url")
+    __slots__ = (
+        "body",
+        "headers",
+        "limit",
+        "receive",
+        "received",
+        "request",
+        "response",
+        "size",
+        "status",
+        "unsent",
+        "url",
+    )
 
-    def __init__(self, request: WireRequest, url: str, response: asyncio.Future[WireResponse]) -> None:
+    def __init__(
+        self, request: WireRequest, url: str, response: asyncio.Future[WireResponse], receive: BodyReceiver | None
+    ) -> None:
         self.request = request
         self.url = url
         self.response = response
@@ -37,7 +55,10 @@ class _Exchange:
         self.status = 0
         """The final status, once all headers have arrived."""
         self.headers: dict[str, str] = {}
+        self.receive = receive
         self.body = BytesIO()
+        self.size = 0
+        """Bytes of the body that have arrived."""
         self.limit: SizeLimit | None = None
         self.received = 0
         """Bytes received, including headers."""
@@ -80,7 +101,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._can_continue and self._transport is not None and not self._transport.is_closing()
 
     async def exchange(
-        self, request: WireRequest, encode_head: Callable[[WireRequest], bytes], url: str, deadline: float | None
+        self,
+        request: WireRequest,
+        encode_head: Callable[[WireRequest], bytes],
+        url: str,
+        deadline: float | None,
+        receive: BodyReceiver | None = None,
     ) -> WireResponse:
         """Send a request and return the response of any status, with its content as it was sent.
 
@@ -90,6 +116,7 @@ class HttpConnection(asyncio.BufferedProtocol):
                 reporter may send, holds the result with its API key.
             url: the URL, for errors.
             deadline: time of the loop by which the response must be complete; None for no limit.
+            receive: gets the pieces of the body as they arrive; its errors are raised.
 
         Raises:
             asyncio.TimeoutError: the response was not complete in time.
@@ -97,7 +124,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             ValueError: the request cannot be encoded.
             ResponseTooLargeError: the body is larger than the request allows.
         """
-        exchange = self._exchange = _Exchange(request, url, self._loop.create_future())
+        exchange = self._exchange = _Exchange(request, url, self._loop.create_future(), receive)
         self._start_timer(deadline)
         try:
             self._send(exchange, encode_head(request))
@@ -161,7 +188,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._fail(ConnectionError("the server changes to another protocol than HTTP"))
         except httptools.HttpParserError as error:
             self._fail(ConnectionError(f"the response is not valid HTTP/1.1: {error}"))
-        if exchange.received > MAX_HEAD_BYTES + (1 + MAX_CHUNK_OVERHEAD) * exchange.body.tell():
+        if exchange.received > MAX_HEAD_BYTES + (1 + MAX_CHUNK_OVERHEAD) * exchange.size:
             self._fail(ConnectionError(f"the response has more than {MAX_HEAD_BYTES} bytes that are not its body"))
 
     def pause_writing(self) -> None:
@@ -207,10 +234,19 @@ class HttpConnection(asyncio.BufferedProtocol):
         exchange = self._exchange
         if exchange is None or exchange.response.done():
             return
-        exchange.body.write(piece)
+        exchange.size += len(piece)
         limit = exchange.limit
-        if limit is not None and exchange.body.tell() > limit.max_bytes:
+        if limit is not None and exchange.size > limit.max_bytes:
             self._fail(too_large_error(exchange.request, limit, exchange.url, exchange.status))
+            return
+        try:
+            is_taken = exchange.receive is not None and exchange.receive(exchange.status, exchange.headers, piece)
+        except Exception as error:
+            # The parser would hide the error, such as that of a full disk.
+            self._fail(error)
+            return
+        if not is_taken:
+            exchange.body.write(piece)
 
     def on_message_complete(self) -> None:
         """Return the response, unless it is an interim one."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
+import tarfile
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
@@ -209,7 +211,7 @@ def test_archive_of_the_embedded_server_is_downloaded() -> None:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
         path = training.save_state("a").result(TEST_TIMEOUT_S).path
         content = client.create_rest_client().download_checkpoint_archive_from_tinker_path(path).result(TEST_TIMEOUT_S)
-        assert content.startswith(b"PK")
+        assert tarfile.open(fileobj=io.BytesIO(content)).getnames() == ["a.npz", "checkpoint_complete"]  # noqa: SIM115
 
 
 def test_archive_endpoint_of_a_newer_server_is_missing() -> None:

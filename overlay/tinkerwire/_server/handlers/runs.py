@@ -100,10 +100,10 @@ def set_checkpoint_ttl(state: State, request: Request) -> Response:
 
 
 def get_checkpoint_archive_url(state: State, request: Request) -> Response:
-    """Redirect to the arrays of a checkpoint: a URL of this server or, in process, of the file itself."""
+    """Redirect to a tar of a checkpoint at this server or, in process, to the file with its arrays."""
     key = _read_key(state, request)
     state.checkpoints.get(key)
-    url, expires_at = _create_url(state, request, key)
+    url, expires_at = _create_url(state, request, key, is_tar=True)
     return Response(status=302, headers={"location": url, "expires": formatdate(expires_at, usegmt=True)})
 
 
@@ -113,15 +113,15 @@ def get_external_weights_urls(state: State, request: Request) -> Response:
     state.checkpoints.get(key)
     if key.kind != EXTERNAL_WEIGHTS:
         raise HttpError(404, f"{key.tinker_path} was not saved for download; use save_weights_external")
-    url, expires_at = _create_url(state, request, key)
+    url, expires_at = _create_url(state, request, key, is_tar=False)
     expires = datetime.fromtimestamp(expires_at, timezone.utc)
     return Response(body=ExternalWeightsUrlsResponse(urls={f"{key.name}.npz": url}, expires=expires))
 
 
-def _create_url(state: State, request: Request, key: CheckpointKey) -> tuple[str, float]:
+def _create_url(state: State, request: Request, key: CheckpointKey, *, is_tar: bool) -> tuple[str, float]:
     """Return a URL for the arrays of a checkpoint, and its expiry in seconds since the epoch."""
     file = state.checkpoints.arrays_path(key)
-    path, expires_at = state.archives.create_path(file)
+    path, expires_at = state.archives.create_path(file, is_tar=is_tar)
     host = request.headers.get("host")
     return f"http://{host}{path}" if host else file.as_uri(), expires_at
 

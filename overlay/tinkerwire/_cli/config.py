@@ -1,0 +1,104 @@
+"""The command ``tinkerwire config``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tinkerwire_generated.availability import NEWEST
+
+from .._credentials.command import read_credential_command
+from .._credentials.credentials_file import credentials_path, read_default_key
+from .._credentials.official_key import read_environment_key
+from .._transport.address import is_embedded, is_loopback, resolve_base_url
+from ..version import DEFAULT_WIRE, __version__
+from .framework import SharedOptions, command, pass_options
+from .output import Table, print_result
+
+VARIABLES = {
+    "TINKER_API_KEY": "API key",
+    "TINKER_BASE_URL": "URL of the server",
+    "TINKER_CREDENTIAL_CMD": "command that prints a key or token",
+    "TINKER_PLAIN_HTTP_HOSTS": "hosts that may get a key over plain HTTP",
+    "TINKER_PROJECT_ID": "project of new sessions",
+    "TINKER_TELEMETRY": "0 disables telemetry",
+    "TINKER_WIRE_VERSION": "wire version, without discovery",
+    "TINKERWIRE_HEADERS": "additional headers",
+    "TINKERWIRE_LOCAL_FOLDER": "folder of the embedded server",
+    "CLOUDFLARE_ACCESS_CLIENT_ID": "header for Cloudflare Access",
+    "CLOUDFLARE_ACCESS_CLIENT_SECRET": "header for Cloudflare Access",
+    "HTTPS_PROXY": "proxy for https",
+    "HTTP_PROXY": "proxy for http",
+    "NO_PROXY": "hosts without a proxy",
+    "SSL_CERT_FILE": "certificates to trust",
+    "NO_COLOR": "disables colors",
+}
+"""Variables that the command line and the client read."""
+SHOWN = {
+    "TINKER_BASE_URL",
+    "TINKER_PLAIN_HTTP_HOSTS",
+    "TINKER_PROJECT_ID",
+    "TINKER_TELEMETRY",
+    "TINKER_WIRE_VERSION",
+    "TINKERWIRE_LOCAL_FOLDER",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "NO_COLOR",
+}
+"""Variables whose values cannot hold a secret; of the others only the presence is shown."""
+
+
+@command("config")
+@pass_options
+def cli(options: SharedOptions) -> None:
+    """Show the settings in use and their sources, without secrets."""
+    url = resolve_base_url(options.base_url)
+    source = "--base-url" if options.base_url else "TINKER_BASE_URL" if os.environ.get("TINKER_BASE_URL") else "default"
+    wire = os.environ.get("TINKER_WIRE_VERSION") or None
+    file = credentials_path()
+    variables = [
+        {"name": name, "is_set": bool(os.environ.get(name)), "value": os.environ.get(name) if name in SHOWN else None}
+        for name in VARIABLES
+    ]
+    data: dict[str, Any] = {
+        "version": __version__,
+        "base_url": url,
+        "base_url_source": source,
+        "key_source": find_key_source(url),
+        "wire_version": wire,
+        "newest_wire": NEWEST,
+        "served_wire": DEFAULT_WIRE,
+        "credentials_file": str(file),
+        "credentials_file_exists": Path(file).exists(),
+        "variables": variables,
+    }
+    rows = [
+        ("base URL", url, source),
+        ("key", "set" if data["key_source"] else "-", data["key_source"] or "-"),
+        ("wire version", wire or "discovered", "TINKER_WIRE_VERSION" if wire else "default"),
+        ("credentials file", str(file), "exists" if data["credentials_file_exists"] else "missing"),
+    ]
+    rows += [
+        (str(entry["name"]), str(entry["value"] or "set, hidden"), VARIABLES[str(entry["name"])])
+        for entry in variables
+        if entry["is_set"]
+    ]
+    print_result(options, data, Table(("Setting", "Value", "Source or meaning"), rows))
+
+
+def find_key_source(url: str) -> str | None:
+    """Return the source of the key for a server; None if there is none or the server needs none.
+
+    Raises:
+        TinkerError: the credentials file or the command is unusable.
+    """
+    if is_embedded(url):
+        return None
+    if read_environment_key():
+        return "TINKER_API_KEY"
+    if read_credential_command() is not None:
+        return "TINKER_CREDENTIAL_CMD"
+    if not is_loopback(url) and read_default_key() is not None:
+        return "credentials file"
+    return None

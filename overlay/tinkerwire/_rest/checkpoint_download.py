@@ -1,0 +1,231 @@
+"""Downloads of checkpoints into folders."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import attrs
+
+from tinkerwire_base.errors import DialectError, TinkerError
+from tinkerwire_generated import models
+from tinkerwire_generated.api.runs import get_external_weights_urls
+
+from .._checkpoints.paths import CheckpointAddress
+from .._connection.connection import Connection
+from .._transport.address import is_embedded, parse_http_url
+from .._transport.backpressure import Traffic
+from .archives import fetch_archive_url, path_of_file_url
+from .extraction import MAX_FILES, check_relative_path, extract_archive
+from .file_download import download_file
+
+CheckpointFormat = Literal["safetensors", "peft"]
+
+DEFAULT_MAX_BYTES = 256 * 2**30
+"""Default limit of the size of a checkpoint."""
+RENEW_BEFORE = timedelta(minutes=5)
+"""Time before the expiry of signed URLs at which new ones are requested."""
+PEFT_CONFIG = "adapter_config.json"
+PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+ARCHIVE = "archive"
+FILES = "files"
+
+
+@attrs.frozen
+class CheckpointDownload:
+    """A downloaded checkpoint."""
+
+    tinker_path: str
+    directory: Path
+    """The folder with the files."""
+    files: tuple[str, ...]
+    """Paths of the files below the folder, with slashes."""
+    size_bytes: int
+    """Size of the files in bytes."""
+
+
+@attrs.frozen(kw_only=True)
+class DownloadPlan:
+    """What to download, and where to.
+
+    Args:
+        tinker_path: path of the checkpoint.
+        address: ids of the checkpoint.
+        is_external: True for weights that save_weights_external saved.
+        directory: the folder to create.
+        file_format: files to keep; None keeps all.
+        overwrite: replace an existing folder.
+        max_bytes: limit of the size.
+        on_progress: called with the number of bytes after each piece.
+    """
+
+    tinker_path: str
+    address: CheckpointAddress
+    is_external: bool
+    directory: Path
+    file_format: CheckpointFormat | None
+    overwrite: bool
+    max_bytes: int
+    on_progress: Callable[[int], object] | None
+
+
+async def download_checkpoint(connection: Connection, plan: DownloadPlan) -> CheckpointDownload:
+    """Download a checkpoint; the folder appears when all its files are complete.
+
+    Until then the files are in a hidden folder beside it, where the next download of the checkpoint continues.
+
+    Raises:
+        FileExistsError: the folder exists, and ``overwrite`` is False.
+        DialectError: the wire of the server does not have the call.
+        APIStatusError, APIConnectionError: the download failed.
+        TinkerError: a file has an unsafe name or a wrong hash, or the checkpoint is not in the requested format.
+    """
+    target = plan.directory
+    require_new_folder(target, overwrite=plan.overwrite)
+    staging = target.with_name(f".{target.name}.part")
+    files = staging / FILES
+    if plan.is_external:
+        await _download_files(connection, plan, files)
+    else:
+        await _download_archive(connection, plan, staging, files)
+    return await asyncio.to_thread(_finish, plan, staging, files)
+
+
+def require_new_folder(folder: Path, *, overwrite: bool) -> None:
+    """Raise FileExistsError if a folder exists that must not be replaced."""
+    if folder.exists() and not overwrite:
+        raise FileExistsError(f"{folder} exists; choose another folder, or overwrite it")
+
+
+async def _download_archive(connection: Connection, plan: DownloadPlan, staging: Path, files: Path) -> None:
+    run_id, checkpoint_id = plan.address.training_run_id, plan.address.checkpoint_id
+
+    async def get_url() -> str:
+        try:
+            return (await fetch_archive_url(connection, run_id, checkpoint_id)).url
+        except DialectError as error:
+            raise DialectError(
+                f"{error}; ServiceClient.download_checkpoint exports the weights, and downloads the export"
+            ) from None
+
+    if is_embedded(connection.base_url) and (url := await get_url()).startswith("file:"):
+        # In process, the server gives the path of its own file.
+        source = path_of_file_url(url)
+        await asyncio.to_thread(_copy, source, files / source.name, plan.max_bytes)
+        return
+    archive = staging / ARCHIVE
+    await _fetch(get_url, archive, plan, plan.max_bytes)
+    await asyncio.to_thread(_extract, archive, files, plan)
+
+
+def _extract(archive: Path, files: Path, plan: DownloadPlan) -> None:
+    shutil.rmtree(files, ignore_errors=True)
+    try:
+        extract_archive(archive, files, max_bytes=plan.max_bytes)
+    finally:
+        # A damaged archive must not be continued.
+        archive.unlink()
+
+
+async def _download_files(connection: Connection, plan: DownloadPlan, files: Path) -> None:
+    call = get_external_weights_urls(plan.address.training_run_id, plan.address.checkpoint_id)
+
+    async def sign() -> models.ExternalWeightsUrlsResponse:
+        return await connection.call(call, Traffic.REST)
+
+    signed = await sign()
+    if not signed.urls:
+        raise TinkerError(f"{plan.tinker_path} has no files")
+    if len(signed.urls) > MAX_FILES:
+        raise TinkerError(f"{plan.tinker_path} has more than {MAX_FILES} files; they are not downloaded")
+    paths = {name: check_relative_path(name) for name in sorted(signed.urls)}
+    remaining = plan.max_bytes
+    for name, path in paths.items():
+        file = files / path
+        if file.exists():
+            # An earlier download completed and verified this file.
+            size = file.stat().st_size
+            if plan.on_progress:
+                plan.on_progress(size)
+        else:
+
+            async def get_url(name: str = name) -> str:
+                nonlocal signed
+                if signed.expires is not None and datetime.now(timezone.utc) >= signed.expires - RENEW_BEFORE:
+                    signed = await sign()
+                if name not in signed.urls:
+                    raise TinkerError(f"{plan.tinker_path} no longer has the file {name!r:.200}")
+                return signed.urls[name]
+
+            if is_embedded(connection.base_url) and (url := await get_url()).startswith("file:"):
+                size = await asyncio.to_thread(_copy, path_of_file_url(url), file, remaining)
+            else:
+                size = await _fetch(get_url, file, plan, remaining)
+        remaining -= size
+
+
+async def _fetch(get_url: Callable[[], Awaitable[str]], file: Path, plan: DownloadPlan, max_bytes: int) -> int:
+    async def get_http_url() -> str:
+        url = await get_url()
+        if parse_http_url(url) is None:
+            raise TinkerError(f"the URL of the checkpoint must be http or https, got {urlsplit(url).scheme or 'none'}")
+        return url
+
+    return await download_file(get_http_url, file, max_bytes=max_bytes, on_progress=plan.on_progress)
+
+
+def _copy(source: Path, file: Path, max_bytes: int) -> int:
+    size = source.stat().st_size
+    if size > max_bytes:
+        raise TinkerError(f"the checkpoint has more than {max_bytes} bytes; raise max_bytes")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, file)
+    return size
+
+
+def _finish(plan: DownloadPlan, staging: Path, files: Path) -> CheckpointDownload:
+    """Keep the files of the format, and move the folder into its place."""
+    if plan.file_format is not None:
+        _keep_format(plan.file_format, files, plan.tinker_path)
+    paths = sorted(path for path in files.rglob("*") if path.is_file())
+    size = sum(path.stat().st_size for path in paths)
+    names = tuple(path.relative_to(files).as_posix() for path in paths)
+    target = plan.directory
+    if target.exists():
+        replaced = target.with_name(f".{target.name}.old")
+        shutil.rmtree(replaced, ignore_errors=True)
+        target.rename(replaced)
+        files.rename(target)
+        shutil.rmtree(replaced, ignore_errors=True)
+    else:
+        files.rename(target)
+    shutil.rmtree(staging, ignore_errors=True)
+    return CheckpointDownload(plan.tinker_path, target, names, size)
+
+
+def _keep_format(file_format: CheckpointFormat, files: Path, tinker_path: str) -> None:
+    """Remove files that do not belong to a format.
+
+    Raises:
+        TinkerError: the checkpoint does not have the format.
+    """
+    names = sorted(path.relative_to(files).as_posix() for path in files.rglob("*") if path.is_file())
+    if file_format == "safetensors":
+        kept = {name for name in names if name.endswith(".safetensors")}
+        is_complete, expected = bool(kept), "*.safetensors"
+    else:
+        weights = [name for name in PEFT_WEIGHTS if name in names][:1]
+        kept = {PEFT_CONFIG, *weights}
+        is_complete, expected = PEFT_CONFIG in names and bool(weights), f"{PEFT_CONFIG} and {PEFT_WEIGHTS[0]}"
+    if not is_complete:
+        raise TinkerError(
+            f"{tinker_path} is not in the format {file_format}: expected {expected}, got {', '.join(names)[:200]}; "
+            "omit the format to keep all files"
+        )
+    for name in set(names) - kept:
+        (files / name).unlink()

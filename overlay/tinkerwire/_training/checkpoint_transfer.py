@@ -1,0 +1,202 @@
+"""Transfers of checkpoints from the server to folders and to the Hugging Face Hub, with an export where necessary."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._checkpoints.paths import parse_checkpoint_address, parse_checkpoint_kind
+from .._extras import require_packages
+from .._futures.event_loop import LOOP
+from .._futures.future import APIFuture
+from .._futures.logger import log
+from .client_creation import TrainingClientFactory
+
+if TYPE_CHECKING:
+    from .._rest.checkpoint_download import CheckpointDownload, CheckpointFormat
+    from .._rest.client import RestClient
+    from .._rest.hub import HubTarget
+
+EXPORT_NAME = "download"
+EXPORT_TTL_S = 3600
+"""Lifetime of an export, in case that its deletion fails."""
+
+
+class CheckpointTransfer(TrainingClientFactory):
+    """Methods of ServiceClient that download and upload checkpoints of all kinds."""
+
+    def download_checkpoint(
+        self,
+        tinker_path: str,
+        directory: str | Path,
+        *,
+        file_format: CheckpointFormat | None = None,
+        overwrite: bool = False,
+        max_bytes: int | None = None,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> APIFuture[CheckpointDownload]:
+        """Download the files of a checkpoint into a new folder, as :meth:`RestClient.download_checkpoint`.
+
+        Servers of wire 0.36.0 and later have the files of external weights only. For training weights this method
+        loads them into a new model, exports the model, downloads the export, and deletes the export.
+
+        Args:
+            tinker_path: path of the checkpoint.
+            directory: the folder to create.
+            file_format: ``peft`` keeps the adapter of PEFT, ``safetensors`` all safetensors; None keeps all files.
+            overwrite: replace the folder if it exists.
+            max_bytes: maximum size of the archive, and of all files; None for 256 GiB.
+            on_progress: called with the number of received bytes after each piece, on the client's thread.
+
+        Raises:
+            ValueError, TypeError: an invalid argument; nothing was sent.
+            FileExistsError: raised by the future; the folder exists, and ``overwrite`` is False.
+            TinkerError: raised by the future; the download failed, or the checkpoint is not in the format.
+        """
+        rest = self._create_rest_client()
+        target = Path(directory).absolute()
+        options: dict[str, Any] = {"file_format": file_format, "overwrite": overwrite, "on_progress": on_progress}
+        if max_bytes is not None:
+            options["max_bytes"] = max_bytes
+        parse_checkpoint_address(tinker_path)
+        if parse_checkpoint_kind(tinker_path) != "training":
+            return rest.download_checkpoint(tinker_path, target, **options)
+
+        from .._rest.checkpoint_download import require_new_folder  # noqa: PLC0415
+
+        async def transfer() -> CheckpointDownload:
+            dialect = await self._session.connection.dialect()
+            if dialect.may_have_operation("get_checkpoint_archive_url"):
+                return await rest.download_checkpoint(tinker_path, target, **options)
+            require_new_folder(target, overwrite=overwrite)
+            return await self._export(rest, tinker_path, target, options)
+
+        return self._session.connection.start(transfer, "download_checkpoint")
+
+    async def download_checkpoint_async(
+        self,
+        tinker_path: str,
+        directory: str | Path,
+        *,
+        file_format: CheckpointFormat | None = None,
+        overwrite: bool = False,
+        max_bytes: int | None = None,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> CheckpointDownload:
+        """Await :meth:`download_checkpoint`, and return its result."""
+        return await self.download_checkpoint(
+            tinker_path,
+            directory,
+            file_format=file_format,
+            overwrite=overwrite,
+            max_bytes=max_bytes,
+            on_progress=on_progress,
+        )
+
+    def push_to_hub(
+        self,
+        tinker_path: str,
+        repo_id: str | None = None,
+        *,
+        private: bool = True,
+        revision: str | None = None,
+        commit_message: str | None = None,
+        create_pr: bool = False,
+        allow_patterns: list[str] | None = None,
+        ignore_patterns: list[str] | None = None,
+        add_model_card: bool = True,
+    ) -> APIFuture[str]:
+        """Upload a checkpoint to the Hugging Face Hub as an adapter of PEFT, and return the id of the repository.
+
+        Needs the package huggingface_hub and its login, and a server whose checkpoints hold adapters of PEFT.
+
+        Args:
+            tinker_path: path of the checkpoint.
+            repo_id: the repository; None derives a name from the base model and the run.
+            private: whether a new repository is private.
+            revision: branch to upload to, which is created; None for the main branch.
+            commit_message: message of the commit.
+            create_pr: open a pull request instead.
+            allow_patterns: upload only files that match one of them.
+            ignore_patterns: skip files that match one of them.
+            add_model_card: write README.md if the checkpoint has none.
+
+        Raises:
+            ImportError: huggingface_hub is not installed.
+            ValueError, TypeError: an invalid path; nothing was sent.
+            TinkerError: raised by the future; the login, the download or the upload failed.
+        """
+        require_packages("push_to_hub", "hub", "huggingface_hub")
+        parse_checkpoint_address(tinker_path)
+        with LOOP.opening_lock:
+            from .._rest.hub import HubTarget  # noqa: PLC0415
+
+        target = HubTarget(
+            repo_id=repo_id,
+            private=private,
+            revision=revision,
+            commit_message=commit_message,
+            create_pr=create_pr,
+            allow_patterns=allow_patterns,
+            ignore_patterns=ignore_patterns,
+            add_model_card=add_model_card,
+        )
+        return self._session.connection.start(lambda: self._push(tinker_path, target), "push_to_hub")
+
+    async def push_to_hub_async(
+        self,
+        tinker_path: str,
+        repo_id: str | None = None,
+        *,
+        private: bool = True,
+        revision: str | None = None,
+        commit_message: str | None = None,
+        create_pr: bool = False,
+        allow_patterns: list[str] | None = None,
+        ignore_patterns: list[str] | None = None,
+        add_model_card: bool = True,
+    ) -> str:
+        """Await :meth:`push_to_hub`, and return its result."""
+        return await self.push_to_hub(
+            tinker_path,
+            repo_id,
+            private=private,
+            revision=revision,
+            commit_message=commit_message,
+            create_pr=create_pr,
+            allow_patterns=allow_patterns,
+            ignore_patterns=ignore_patterns,
+            add_model_card=add_model_card,
+        )
+
+    def _create_rest_client(self) -> RestClient:
+        with LOOP.opening_lock:
+            from .._rest.client import RestClient  # noqa: PLC0415
+
+        return RestClient(_connection=self._session.connection)
+
+    async def _export(
+        self, rest: RestClient, tinker_path: str, target: Path, options: dict[str, Any]
+    ) -> CheckpointDownload:
+        """Download training weights through a temporary export."""
+        training = await self.create_training_client_from_state_async(tinker_path)
+        saved = await training.save_weights_external(EXPORT_NAME, ttl_seconds=EXPORT_TTL_S)
+        try:
+            return await rest.download_checkpoint(saved.path, target, **options)
+        finally:
+            deletion = await rest.delete_checkpoints([saved.path])
+            for error in deletion.failed.values():
+                log.warning("the export %s expires in %d s; its deletion failed: %s", saved.path, EXPORT_TTL_S, error)
+
+    async def _push(self, tinker_path: str, target: HubTarget) -> str:
+        from .._rest.hub import check_login, upload  # noqa: PLC0415
+
+        await asyncio.to_thread(check_login)
+        rest = self._create_rest_client()
+        weights = await rest.get_weights_info_by_tinker_path(tinker_path)
+        with tempfile.TemporaryDirectory() as folder:
+            download = await self.download_checkpoint(tinker_path, Path(folder) / "adapter")
+            return await asyncio.to_thread(upload, download.directory, tinker_path, weights, target)

@@ -1,0 +1,319 @@
+"""Downloads of checkpoints into folders: resumption, verification, formats and unsafe archives."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import open_client
+from support.embedded import embedded_http_server
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer
+from tinkerwire._rest import file_download
+from tinkerwire._rest.extraction import check_relative_path
+
+pytestmark = pytest.mark.timeout(120)
+PATH = "tinker://m1/weights/a"
+ROUTE = "training_runs/m1/checkpoints/weights/a"
+ADAPTER = {
+    "adapter_config.json": b"{}",
+    "adapter_model.safetensors": bytes(range(256)) * 400,
+    "checkpoint_complete": b"",
+}
+
+
+def make_tar(files: dict[str, bytes], mode: str = "w", **attributes: Any) -> bytes:
+    """Return a tar of files; the attributes are set on every member."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as tar:  # type: ignore[call-overload]
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            for attribute, value in attributes.items():
+                setattr(info, attribute, value)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def make_zip(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def store_archive(server: ScriptedServer, answer: Callable[[RecordedRequest], ScriptedResponse]) -> None:
+    """Redirect requests for the archive to an address of the server, which gives this answer."""
+    location = f"{server.url}/api/v1/stored?sig=secret"
+    server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(b"", status=302, headers={"location": location})
+    server.rules["stored"] = answer
+
+
+def serve_ranges(content: bytes, etag: str = '"e"') -> Callable[[RecordedRequest], ScriptedResponse]:
+    """Return the answer of a store with ranges."""
+
+    def answer(request: RecordedRequest) -> ScriptedResponse:
+        match = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))
+        if match is None or request.headers.get("if-range") != etag:
+            return ScriptedResponse(content, headers={"etag": etag})
+        start = int(match[1])
+        headers = {"etag": etag, "content-range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
+        return ScriptedResponse(content[start:], status=206, headers=headers)
+
+    return answer
+
+
+def download(rest: tw.RestClient, folder: Path, **options: Any) -> Any:
+    return rest.download_checkpoint(PATH, folder, **options).result(TEST_TIMEOUT_S)
+
+
+def leave_part(folder: Path, content: bytes, etag: str) -> None:
+    """Leave the files of an interrupted download."""
+    staging = folder.with_name(f".{folder.name}.part")
+    staging.mkdir()
+    (staging / "archive.part").write_bytes(content)
+    (staging / "archive.part.json").write_text(json.dumps({"validator": etag, "size": None, "digests": {}}))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_archive_is_extracted_into_a_new_folder(
+    mode: str, server: ScriptedServer, rest: tw.RestClient, tmp_path: Path
+) -> None:
+    """The progress adds up to the size of the archive, the key is not sent to the store, and nothing else is left."""
+    archive = make_tar({**ADAPTER, "./folder/x": b"1"}, mode)
+    store_archive(server, lambda _: ScriptedResponse(archive))
+    pieces: list[int] = []
+    result = download(rest, tmp_path / "out", on_progress=pieces.append)
+    assert result.files == (*sorted(ADAPTER), "folder/x")
+    assert {name: (result.directory / name).read_bytes() for name in ADAPTER} == ADAPTER
+    assert result.size_bytes == sum(map(len, ADAPTER.values())) + 1
+    assert sum(pieces) == len(archive)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert "x-api-key" not in server.named("stored")[0].headers
+
+
+def test_zip_is_extracted(server: ScriptedServer, rest: tw.RestClient, tmp_path: Path) -> None:
+    store_archive(server, lambda _: ScriptedResponse(make_zip(ADAPTER)))
+    assert download(rest, tmp_path / "out").files == tuple(sorted(ADAPTER))
+
+
+@pytest.mark.parametrize("etag", ['"e"', '"other"'])
+def test_interrupted_download_continues(etag: str, server: ScriptedServer, rest: tw.RestClient, tmp_path: Path) -> None:
+    """The next download requests the rest with If-Range; if the content has changed, it starts anew."""
+    archive = make_tar(ADAPTER)
+    leave_part(tmp_path / "out", archive[:7] if etag == '"e"' else b"another", etag)
+    store_archive(server, serve_ranges(archive))
+    pieces: list[int] = []
+    assert download(rest, tmp_path / "out", on_progress=pieces.append).files == tuple(sorted(ADAPTER))
+    (request,) = server.named("stored")
+    assert (request.headers["range"], request.headers["if-range"]) == ("bytes=7-", etag)
+    assert sum(pieces) == len(archive)
+
+
+def test_broken_connection_continues_in_the_same_download(
+    server: ScriptedServer, rest: tw.RestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A response that ends early, and a 503, are followed by requests for the rest."""
+    monkeypatch.setattr(file_download, "FIRST_PAUSE_S", 0.01)
+    archive = make_tar(ADAPTER)
+    ranges = serve_ranges(archive)
+    leave_part(tmp_path / "out", archive[:7], '"e"')
+    requests: list[str] = []
+
+    def answer(request: RecordedRequest) -> ScriptedResponse:
+        requests.append(request.headers.get("range", ""))
+        if len(requests) == 1:
+            headers = {"etag": '"e"', "content-range": f"bytes 7-106/{len(archive)}"}
+            return ScriptedResponse(archive[7:107], status=206, headers=headers)
+        return ScriptedResponse(b"", status=503) if len(requests) == 2 else ranges(request)
+
+    store_archive(server, answer)
+    assert download(rest, tmp_path / "out").files == tuple(sorted(ADAPTER))
+    assert requests == ["bytes=7-", "bytes=107-", "bytes=107-"]
+
+
+def test_expired_url_is_replaced(server: ScriptedServer, rest: tw.RestClient, tmp_path: Path) -> None:
+    """A 403 of the store makes the client request a new URL."""
+    answers = [ScriptedResponse(b"expired", status=403), ScriptedResponse(make_tar(ADAPTER))]
+    store_archive(server, lambda _: answers.pop(0))
+    download(rest, tmp_path / "out")
+    assert len(server.named(f"{ROUTE}/archive")) == 2
+
+
+@pytest.mark.parametrize("header", ["repr-digest", "x-goog-hash", "x-amz-checksum-sha256"])
+@pytest.mark.parametrize("is_right", [True, False])
+def test_hash_of_the_server_is_verified(
+    header: str, is_right: bool, server: ScriptedServer, rest: tw.RestClient, tmp_path: Path
+) -> None:
+    """A wrong hash is an error, and the next download starts anew."""
+    archive = make_tar(ADAPTER)
+    algorithm = "md5" if header == "x-goog-hash" else "sha256"
+    digest = base64.b64encode(hashlib.new(algorithm, archive if is_right else b"").digest()).decode()
+    form = {"repr-digest": "sha-256=:{}:", "x-goog-hash": "crc32c=AAAAAA==,md5={}", "x-amz-checksum-sha256": "{}"}
+    store_archive(server, lambda _: ScriptedResponse(archive, headers={header: form[header].format(digest)}))
+    if is_right:
+        assert download(rest, tmp_path / "out").files == tuple(sorted(ADAPTER))
+        return
+    with pytest.raises(tw.TinkerError, match=f"has the {algorithm} hash .*, expected .*; repeat the download"):
+        download(rest, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    store_archive(server, lambda _: ScriptedResponse(archive))
+    assert download(rest, tmp_path / "out").files == tuple(sorted(ADAPTER))
+
+
+def test_existing_folder_stays_unless_overwritten(server: ScriptedServer, rest: tw.RestClient, tmp_path: Path) -> None:
+    store_archive(server, lambda _: ScriptedResponse(make_tar(ADAPTER)))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("old")
+    with pytest.raises(FileExistsError, match="choose another folder, or overwrite"):
+        download(rest, tmp_path / "out")
+    assert not server.requests
+    download(rest, tmp_path / "out", overwrite=True)
+    assert not (tmp_path / "out" / "old").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "kept"),
+    [
+        ("peft", ("adapter_config.json", "adapter_model.safetensors")),
+        ("safetensors", ("adapter_model.safetensors",)),
+        (None, tuple(sorted(ADAPTER))),
+    ],
+)
+def test_format_keeps_its_files(
+    file_format: str | None, kept: tuple[str, ...], server: ScriptedServer, rest: tw.RestClient, tmp_path: Path
+) -> None:
+    store_archive(server, lambda _: ScriptedResponse(make_tar(ADAPTER)))
+    assert download(rest, tmp_path / "out", file_format=file_format).files == kept
+
+
+def test_missing_format_is_an_error_with_the_files(server: ScriptedServer, rest: tw.RestClient, tmp_path: Path) -> None:
+    store_archive(server, lambda _: ScriptedResponse(make_tar({"a.npz": b""})))
+    with pytest.raises(tw.TinkerError, match=r"is not in the format peft: expected adapter_config.json .*, got a.npz"):
+        download(rest, tmp_path / "out", file_format="peft")
+    with pytest.raises(ValueError, match="file_format must be safetensors or peft, got 'gguf'"):
+        download(rest, tmp_path / "out", file_format="gguf")
+
+
+BOMB = make_tar({"zeros": bytes(10_000_000)}, "w:gz")
+TWICE = make_tar({"a": b"1", "./a": b"2"})
+UNSAFE: list[tuple[bytes, str]] = [
+    (make_tar({"../a": b""}), "unsafe file name"),
+    (make_tar({"a/../../b": b""}), "unsafe file name"),
+    (make_tar({"/etc/passwd": b""}), "unsafe file name"),
+    (make_tar({"..": b""}), "unsafe file name"),
+    (make_tar({"C:a": b""}), "unsafe file name"),
+    (make_tar({"a\\..\\..\\b": b""}), "unsafe file name"),
+    (make_tar({"x" * 600: b""}), "unsafe file name"),
+    (make_tar({"a": b""}, type=tarfile.SYMTYPE, linkname="/etc"), "link or device"),
+    (make_tar({"a": b""}, type=tarfile.LNKTYPE, linkname="b"), "link or device"),
+    (make_tar({"a": b""}, type=tarfile.FIFOTYPE), "link or device"),
+    (make_tar({"a": b""}, type=tarfile.CHRTYPE), "link or device"),
+    (make_zip({"../a": b""}), "unsafe file name"),
+    (BOMB, "more than 100000 bytes"),
+    (TWICE, "twice"),
+    (make_tar({"a": bytes(5000)})[:2000], "cannot be read|ends early"),
+    (b"neither tar nor zip", "cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("archive", "reason"), UNSAFE)
+def test_unsafe_archive_is_rejected(
+    archive: bytes, reason: str, server: ScriptedServer, rest: tw.RestClient, tmp_path: Path
+) -> None:
+    """No file appears outside the hidden folder, and the checkpoint's folder does not appear."""
+    store_archive(server, lambda _: ScriptedResponse(archive))
+    with pytest.raises(tw.TinkerError, match=reason):
+        download(rest, tmp_path / "inner" / "out", max_bytes=100_000)
+    assert not (tmp_path / "inner" / "out").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["inner"]
+    store_archive(server, lambda _: ScriptedResponse(make_tar({"a": b"right"})))
+    assert download(rest, tmp_path / "inner" / "out").files == ("a",)
+
+
+def test_archive_with_too_many_members_is_rejected(
+    server: ScriptedServer, rest: tw.RestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tinkerwire._rest.extraction.MAX_FILES", 3)
+    store_archive(server, lambda _: ScriptedResponse(make_tar({str(number): b"" for number in range(4)})))
+    with pytest.raises(tw.TinkerError, match="more than 3 members"):
+        download(rest, tmp_path / "out")
+
+
+def test_error_does_not_show_the_url(server: ScriptedServer, rest: tw.RestClient, tmp_path: Path) -> None:
+    store_archive(server, lambda _: ScriptedResponse(b"no", status=404))
+    with pytest.raises(tw.NotFoundError, match="HTTP 404") as raised:
+        download(rest, tmp_path / "out")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["a", "a/b", "./a", "a//b", "."])
+def test_safe_names_stay_below_the_folder(name: str) -> None:
+    assert ".." not in check_relative_path(name).parts
+
+
+def test_external_weights_are_downloaded_file_by_file(server: ScriptedServer, tmp_path: Path) -> None:
+    """Names with folders are kept, and the URLs are signed once."""
+    path = "tinker://m1/external_weights/a"
+    files = {"adapter_model.safetensors": b"abc", "sub/x.json": b"{}"}
+    urls = {name: f"{server.url}/api/v1/stored{number}" for number, name in enumerate(files)}
+    body = {"urls": urls, "expires": "2099-01-01T00:00:00Z"}
+    server.rules["training_runs/m1/checkpoints/external_weights/a/external_weights_urls"] = lambda _: ScriptedResponse(
+        body
+    )
+    for number, content in enumerate(files.values()):
+        server.rules[f"stored{number}"] = lambda _, content=content: ScriptedResponse(content)
+    with open_client(server.url, wire_version="0.38.0") as client:
+        rest = client.create_rest_client()
+        result = rest.download_checkpoint(path, tmp_path / "out").result(TEST_TIMEOUT_S)
+        body["urls"] = {"../x": f"{server.url}/api/v1/stored0"}
+        with pytest.raises(tw.TinkerError, match="unsafe file name"):
+            rest.download_checkpoint(path, tmp_path / "out2").result(TEST_TIMEOUT_S)
+    assert {name: (result.directory / name).read_bytes() for name in result.files} == files
+
+
+@pytest.mark.parametrize(
+    ("wire", "files"), [("0.16.1", ("a.npz", "checkpoint_complete")), ("0.38.0", ("download.npz",))]
+)
+def test_training_weights_of_the_embedded_server_are_downloaded(
+    wire: str, files: tuple[str, ...], tmp_path: Path
+) -> None:
+    """From wire 0.36.0 on, a temporary export is downloaded and deleted."""
+    with (
+        embedded_http_server("--wire", wire) as url,
+        tw.ServiceClient(base_url=url, api_key="tml-x", wire_version=wire) as service,
+    ):
+        training = service.create_lora_training_client("tinkerwire/byte-nano", rank=4)
+        path = training.save_state("a").result(TEST_TIMEOUT_S).path
+        result = service.download_checkpoint(path, tmp_path / "out").result(TEST_TIMEOUT_S)
+        assert result.files == files
+        kinds = [
+            checkpoint.checkpoint_type
+            for checkpoint in service.create_rest_client().list_user_checkpoints().result(TEST_TIMEOUT_S).checkpoints
+        ]
+        assert kinds == ["training"]
+
+
+def test_deletion_of_several_reports_each_error(server: ScriptedServer, rest: tw.RestClient) -> None:
+    """Repeated paths count once, and an error does not stop the others."""
+    server.rules["training_runs/m1/checkpoints/weights/a"] = lambda _: ScriptedResponse(b"", status=204)
+    server.rules["training_runs/m1/checkpoints/weights/b"] = lambda _: ScriptedResponse({"detail": "no"}, status=404)
+    deletion = rest.delete_checkpoints([PATH, PATH, "tinker://m1/weights/b"]).result(TEST_TIMEOUT_S)
+    assert deletion.deleted == (PATH,)
+    assert list(deletion.failed) == ["tinker://m1/weights/b"]
+    with pytest.raises(TypeError, match="expected a list of paths"):
+        rest.delete_checkpoints(PATH)
+    with pytest.raises(ValueError, match="must name a run and a checkpoint"):
+        rest.delete_checkpoints([PATH, "x"])
