@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -91,6 +92,15 @@ def list_commands() -> list[tuple[str, click.Command]]:
                 assert child.name == name
                 pending.append((f"{path} {name}", child))
     return found
+
+
+def test_reference_names_every_command() -> None:
+    """`docs/cli.md` has each command in a table."""
+    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    names = [
+        path.removeprefix("tinkerwire ") for path, command in list_commands() if not isinstance(command, click.Group)
+    ]
+    assert [name for name in names if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize(("path", "command"), list_commands(), ids=[path for path, _ in list_commands()])

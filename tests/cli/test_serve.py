@@ -106,6 +106,17 @@ def test_server_trains_samples_and_stops_on_sigterm(start: ServerStarter, batch:
     assert process.communicate() == ("", "")
 
 
+def test_address_is_one_line_of_json(tmp_path: Path) -> None:
+    """A program reads the address while the server runs."""
+    command = [sys.executable, "-m", "tinkerwire", "serve", "--port", "0", "--folder", str(tmp_path), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        answer = orjson.loads(process.stdout.readline())
+        process.terminate()
+    assert answer["address"].startswith("http://127.0.0.1:")
+    assert NANO in answer["models"]
+
+
 def test_sigint_stops_a_busy_server(start: ServerStarter, batch: BatchFactory) -> None:
     """The server does not finish its work before it ends."""
     process, client = start("--long-poll", "1000")

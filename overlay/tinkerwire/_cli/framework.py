@@ -108,7 +108,9 @@ class Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""
-        if not getattr(ctx, "_protected_args", ()) and not ctx.args:
+        # click 8.2 renamed the attribute with the name of the subcommand.
+        protected = vars(ctx).get("_protected_args") or vars(ctx).get("protected_args") or []
+        if not protected and not ctx.args:
             names = ", ".join(self.list_commands(ctx))
             raise MissingCommand(f"the argument COMMAND is missing; give one of {names}", ctx)
         return super().invoke(ctx)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import sys
@@ -16,7 +17,7 @@ from .._extras import require_packages
 from ..version import DEFAULT_WIRE
 from .errors import CommandFailed
 from .framework import SharedOptions, command, pass_options
-from .output import print_json, print_line
+from .output import print_line
 
 
 @command("serve")
@@ -102,7 +103,8 @@ def cli(
 ) -> None:
     """Serve the Tinker API on this machine, with small models that really train.
 
-    The first line of the output has the address. Ctrl-C and SIGTERM end the server with code 0.
+    The first line of the output has the address, with --json as an object. Ctrl-C and SIGTERM end the server with
+    code 0.
     """
     require_packages("tinkerwire serve", "server", "aiohttp")
     # Commands that do not serve load neither numpy nor aiohttp.
@@ -152,7 +154,8 @@ def cli(
 
     def print_address(address: str) -> None:
         if options.as_json:
-            print_json({"address": address, "models": list(server.base_models), "wire": wire})
+            # One line, so that a program can read the address while the server runs.
+            click.echo(json.dumps({"address": address, "models": list(server.base_models), "wire": wire}))
         else:
             print_line(f"tinkerwire serves the Tinker API at {address} (models: {', '.join(server.base_models)})")
         sys.stdout.flush()
