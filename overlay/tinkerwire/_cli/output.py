@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 GAP = "  "
+COUNTER_PAUSE_S = 0.1
+"""Time between two updates of a counter."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -102,12 +105,38 @@ def uses_colors() -> bool:
 
 @contextmanager
 def progress(options: SharedOptions, label: str, length: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error if it is a terminal; yield the function that advances the bar."""
+    """Show progress on standard error if it is a terminal; yield the function that advances it.
+
+    A length of None counts bytes; the other lengths get a bar.
+    """
     if options.as_json or not sys.stderr.isatty():
         yield lambda _: None
         return
-    with click.progressbar(length=length or 0, label=label, file=sys.stderr, show_pos=True) as bar:
+    if length is None:
+        counter = _Counter(label)
+        try:
+            yield counter.advance
+        finally:
+            sys.stderr.write("\n")
+        return
+    with click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True) as bar:
         yield bar.update
+
+
+class _Counter:
+    """Number of bytes of a transfer whose size is unknown, on a line of standard error."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._size = 0
+        self._shown_at = 0.0
+
+    def advance(self, size: int) -> None:
+        self._size += size
+        if time.monotonic() - self._shown_at > COUNTER_PAUSE_S:
+            self._shown_at = time.monotonic()
+            sys.stderr.write(f"\r{self._label} {format_size(self._size):12}")
+            sys.stderr.flush()
 
 
 def format_size(size: int | None) -> str:
@@ -122,11 +151,11 @@ def format_size(size: int | None) -> str:
     return f"{value:.1f} {UNITS[-1]}"
 
 
-def format_time(time: datetime | None, missing: str = "-") -> str:
+def format_time(moment: datetime | None, missing: str = "-") -> str:
     """Return a time in UTC, to the second."""
-    if time is None:
+    if moment is None:
         return missing
-    zoned = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
     return zoned.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
 
 

@@ -31,7 +31,7 @@ def fetch_pages(
         raise ValueError(f"--limit must be at least 0, got {limit}")
     entries: list[T] = []
     cursor: models.Cursor | None = None
-    with progress(options, f"Fetching {noun}", limit or None) as advance:
+    with progress(options, f"Fetching {noun}", limit or page_size) as advance:
         while True:
             missing = page_size if limit == 0 else min(page_size, limit - len(entries))
             page, cursor = fetch(missing, len(entries))

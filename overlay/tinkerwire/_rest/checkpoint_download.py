@@ -22,7 +22,7 @@ from .._transport.address import is_embedded, parse_http_url
 from .._transport.backpressure import Traffic
 from .archives import fetch_archive_url, path_of_file_url
 from .extraction import MAX_FILES, check_relative_path, extract_archive
-from .file_download import download_file
+from .file_download import STATE, download_file
 
 CheckpointFormat = Literal["safetensors", "peft"]
 
@@ -33,6 +33,8 @@ RENEW_BEFORE = timedelta(minutes=5)
 PEFT_CONFIG = "adapter_config.json"
 PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 ARCHIVE = "archive"
+OWNER = "checkpoint"
+"""File of the hidden folder with the path of its checkpoint."""
 FILES = "files"
 
 
@@ -89,6 +91,7 @@ async def download_checkpoint(connection: Connection, plan: DownloadPlan) -> Che
     require_new_folder(target, overwrite=plan.overwrite)
     staging = target.with_name(f".{target.name}.part")
     files = staging / FILES
+    await asyncio.to_thread(_prepare, staging, plan.tinker_path)
     if plan.is_external:
         await _download_files(connection, plan, files)
     else:
@@ -123,13 +126,24 @@ async def _download_archive(connection: Connection, plan: DownloadPlan, staging:
     await asyncio.to_thread(_extract, archive, files, plan)
 
 
+def _prepare(staging: Path, tinker_path: str) -> None:
+    """Make the hidden folder, and discard that of another checkpoint."""
+    owner = staging / OWNER
+    if staging.exists() and (not owner.exists() or owner.read_text(encoding="utf-8") != tinker_path):
+        shutil.rmtree(staging)
+    staging.mkdir(parents=True, exist_ok=True)
+    owner.write_text(tinker_path, encoding="utf-8")
+
+
 def _extract(archive: Path, files: Path, plan: DownloadPlan) -> None:
     shutil.rmtree(files, ignore_errors=True)
     try:
         extract_archive(archive, files, max_bytes=plan.max_bytes)
-    finally:
+    except BaseException:
         # A damaged archive must not be continued.
-        archive.unlink()
+        shutil.rmtree(archive.parent, ignore_errors=True)
+        raise
+    archive.unlink()
 
 
 async def _download_files(connection: Connection, plan: DownloadPlan, files: Path) -> None:
@@ -147,25 +161,19 @@ async def _download_files(connection: Connection, plan: DownloadPlan, files: Pat
     remaining = plan.max_bytes
     for name, path in paths.items():
         file = files / path
-        if file.exists():
-            # An earlier download completed and verified this file.
-            size = file.stat().st_size
-            if plan.on_progress:
-                plan.on_progress(size)
+
+        async def get_url(name: str = name) -> str:
+            nonlocal signed
+            if signed.expires is not None and datetime.now(timezone.utc) >= signed.expires - RENEW_BEFORE:
+                signed = await sign()
+            if name not in signed.urls:
+                raise TinkerError(f"{plan.tinker_path} no longer has the file {name!r:.200}")
+            return signed.urls[name]
+
+        if is_embedded(connection.base_url) and (url := await get_url()).startswith("file:"):
+            size = await asyncio.to_thread(_copy, path_of_file_url(url), file, remaining)
         else:
-
-            async def get_url(name: str = name) -> str:
-                nonlocal signed
-                if signed.expires is not None and datetime.now(timezone.utc) >= signed.expires - RENEW_BEFORE:
-                    signed = await sign()
-                if name not in signed.urls:
-                    raise TinkerError(f"{plan.tinker_path} no longer has the file {name!r:.200}")
-                return signed.urls[name]
-
-            if is_embedded(connection.base_url) and (url := await get_url()).startswith("file:"):
-                size = await asyncio.to_thread(_copy, path_of_file_url(url), file, remaining)
-            else:
-                size = await _fetch(get_url, file, plan, remaining)
+            size = await _fetch(get_url, file, plan, remaining)
         remaining -= size
 
 
@@ -176,7 +184,9 @@ async def _fetch(get_url: Callable[[], Awaitable[str]], file: Path, plan: Downlo
             raise TinkerError(f"the URL of the checkpoint must be http or https, got {urlsplit(url).scheme or 'none'}")
         return url
 
-    return await download_file(get_http_url, file, max_bytes=max_bytes, on_progress=plan.on_progress)
+    return await download_file(
+        get_http_url, file, max_bytes=max_bytes, on_progress=plan.on_progress, keeps_state=plan.is_external
+    )
 
 
 def _copy(source: Path, file: Path, max_bytes: int) -> int:
@@ -190,6 +200,8 @@ def _copy(source: Path, file: Path, max_bytes: int) -> int:
 
 def _finish(plan: DownloadPlan, staging: Path, files: Path) -> CheckpointDownload:
     """Keep the files of the format, and move the folder into its place."""
+    for path in [path for path in files.rglob(f"*{STATE}") if path.with_name(path.name.removesuffix(STATE)).exists()]:
+        path.unlink()
     if plan.file_format is not None:
         _keep_format(plan.file_format, files, plan.tinker_path)
     paths = sorted(path for path in files.rglob("*") if path.is_file())

@@ -61,6 +61,7 @@ async def download_file(
     *,
     max_bytes: int,
     on_progress: Callable[[int], object] | None = None,
+    keeps_state: bool = False,
 ) -> int:
     """Download to a file and return its size in bytes.
 
@@ -73,6 +74,7 @@ async def download_file(
         file: the file to write.
         max_bytes: maximum size of the content.
         on_progress: called with the number of bytes after each piece, on the client's thread.
+        keeps_state: keep the file with the ETag, so that another download only asks whether the content has changed.
 
     Raises:
         APIStatusError, APIConnectionError: the download failed.
@@ -82,6 +84,8 @@ async def download_file(
     part, state_file = file.with_name(file.name + PART), file.with_name(file.name + STATE)
     file.parent.mkdir(parents=True, exist_ok=True)
     state = _read_state(state_file)
+    if keeps_state and state.validator:
+        _reopen(file, part)
     failures = 0
     url = await get_url()
     with part.open("r+b" if state.validator and part.exists() else "w+b") as stream:
@@ -106,7 +110,8 @@ async def download_file(
                 url = await get_url()
         await asyncio.to_thread(_verify, stream, state, transfer.origin)
     part.replace(file)
-    state_file.unlink(missing_ok=True)
+    if not keeps_state:
+        state_file.unlink(missing_ok=True)
     return transfer.position
 
 
@@ -251,6 +256,12 @@ class _WriteFailed(Exception):
     def __init__(self, error: Exception) -> None:
         super().__init__()
         self.error = error
+
+
+def _reopen(file: Path, part: Path) -> None:
+    """Make a complete file one that a download continues."""
+    if file.exists():
+        file.replace(part)
 
 
 def _read_state(file: Path) -> _State:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -82,6 +83,7 @@ def leave_part(folder: Path, content: bytes, etag: str) -> None:
     """Leave the files of an interrupted download."""
     staging = folder.with_name(f".{folder.name}.part")
     staging.mkdir()
+    (staging / "checkpoint").write_text(PATH)
     (staging / "archive.part").write_bytes(content)
     (staging / "archive.part.json").write_text(json.dumps({"validator": etag, "size": None, "digests": {}}))
 
@@ -238,7 +240,7 @@ def test_unsafe_archive_is_rejected(
     with pytest.raises(tw.TinkerError, match=reason):
         download(rest, tmp_path / "inner" / "out", max_bytes=100_000)
     assert not (tmp_path / "inner" / "out").exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["inner"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["inner"]
     store_archive(server, lambda _: ScriptedResponse(make_tar({"a": b"right"})))
     assert download(rest, tmp_path / "inner" / "out").files == ("a",)
 
@@ -304,6 +306,47 @@ def test_training_weights_of_the_embedded_server_are_downloaded(
             for checkpoint in service.create_rest_client().list_user_checkpoints().result(TEST_TIMEOUT_S).checkpoints
         ]
         assert kinds == ["training"]
+
+
+def test_external_download_continues_with_the_missing_files(server: ScriptedServer, tmp_path: Path) -> None:
+    """A complete file is not sent again unless it has changed; files of another checkpoint are discarded."""
+    files = {"a": b"1" * 1000, "b": b"2" * 1000}
+    contents = dict(files)
+
+    def answer(name: str) -> Callable[[RecordedRequest], ScriptedResponse]:
+        def respond(request: RecordedRequest) -> ScriptedResponse:
+            if name not in contents:
+                return ScriptedResponse(b"", status=404)
+            content, etag = contents[name], f'"{hashlib.md5(contents[name]).hexdigest()}"'
+            if request.headers.get("range") == f"bytes={len(content)}-" and request.headers["if-range"] == etag:
+                return ScriptedResponse(b"", status=416)
+            return ScriptedResponse(content, headers={"etag": etag})
+
+        return respond
+
+    for run_id in ("m1", "m2"):
+        body = {
+            "urls": {name: f"{server.url}/api/v1/stored-{name}" for name in files},
+            "expires": "2099-01-01T00:00:00Z",
+        }
+        route = f"training_runs/{run_id}/checkpoints/external_weights/a/external_weights_urls"
+        server.rules[route] = lambda _, body=body: ScriptedResponse(body)
+    for name in files:
+        server.rules[f"stored-{name}"] = answer(name)
+    with open_client(server.url, wire_version="0.38.0") as client:
+        rest = client.create_rest_client()
+        for run_id, changed, ranges in (("m1", b"1" * 1000, 1), ("m1", b"3" * 1000, 1), ("m2", b"4" * 1000, 0)):
+            del contents["b"]
+            with pytest.raises(tw.NotFoundError):
+                rest.download_checkpoint("tinker://m1/external_weights/a", tmp_path / "out").result(TEST_TIMEOUT_S)
+            contents.update(a=changed, b=files["b"])
+            server.requests.clear()
+            path = f"tinker://{run_id}/external_weights/a"
+            result = rest.download_checkpoint(path, tmp_path / "out", overwrite=True).result(TEST_TIMEOUT_S)
+            assert {name: (result.directory / name).read_bytes() for name in result.files} == contents
+            assert sum("range" in request.headers for request in server.named("stored-a")) == ranges
+            shutil.rmtree(tmp_path / "out")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_deletion_of_several_reports_each_error(server: ScriptedServer, rest: tw.RestClient) -> None:

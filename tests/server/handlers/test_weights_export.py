@@ -99,6 +99,30 @@ def test_session_has_its_names_until_it_ends(call: Caller) -> None:
     assert call.post(f"sessions/{session_id}/finish", {"reason": {"type": "bored"}, "detail": None}).status == 422
 
 
+def test_usage_is_empty_and_storage_is_free(call: Caller) -> None:
+    """The storage is that of all checkpoints; none belongs to a project."""
+    span = [("starting_on", "2026-01-01T00:00:00Z"), ("ending_before", "2026-01-02T00:00:00Z")]
+    assert call("GET", OPERATIONS["get_billing_usage"].path, query=span).body["data"] == []
+    path = OPERATIONS["get_checkpoint_storage_usage"].path
+    assert call("GET", path).body["data"] == []
+    saved = call.run("save_weights_external", {"model_id": call.create_model(), "path": "out", "seq_id": 1})
+    (item,) = call("GET", path).body["data"]
+    assert (item["checkpoint_count"], item["size_bytes"]) == (1, saved["size_bytes"])
+    assert item["estimated_monthly_cost_usd"] == 0
+    assert call("GET", path, query=[("project_id", "p")]).body["data"] == []
+
+
+def test_trace_of_a_session_is_a_failed_export(call: Caller) -> None:
+    """The official SDK repeats the request after a 501, and ends with the reason after this response."""
+    session_id = call.post("create_session", {"tags": [], "user_metadata": {}, "sdk_version": NEWEST}).body[
+        "session_id"
+    ]
+    reply = call("GET", f"sessions/{session_id}/trace_export")
+    assert (reply.status, reply.body["status"]) == (200, "failed")
+    assert "does not keep traces" in reply.body["error"]
+    assert call("GET", "sessions/none/trace_export").status == 404
+
+
 BODIES: dict[str, Any] = {
     "search_sessions": {},
     "create_custom_loss": {
@@ -110,10 +134,7 @@ BODIES: dict[str, Any] = {
     },
     "create_api_key": {"name": "n", "note": ""},
 }
-QUERIES = {
-    "get_audit_log": [],
-    "get_billing_usage": [("starting_on", "2026-01-01T00:00:00Z"), ("ending_before", "2026-01-02T00:00:00Z")],
-}
+QUERIES: dict[str, list[tuple[str, str]]] = {"get_audit_log": []}
 
 
 @pytest.mark.parametrize("name", sorted(REASONS))

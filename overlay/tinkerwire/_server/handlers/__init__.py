@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from tinkerwire._server.handlers import (
+    billing,
     client_settings,
     custom_losses,
     futures,
@@ -36,6 +37,7 @@ _MODULES = (
     runs,
     client_settings,
     custom_losses,
+    billing,
 )
 
 HANDLERS: Mapping[str, Handler] = {

@@ -13,9 +13,6 @@ REASONS: Mapping[str, str] = {
     "create_api_key": "it does not create API keys; use any key, or the key that the server was started with",
     "delete_own_api_key": "API keys cannot be deleted; start the server with another key",
     "get_audit_log": "it does not keep an audit log",
-    "get_billing_usage": "it does not bill",
-    "get_checkpoint_storage_usage": "it does not bill; list_user_checkpoints has the size of each checkpoint",
-    "export_session_trace": "it does not keep traces; see errors in its log",
     "search_sessions": "it has no search; use list_sessions",
 }
 

@@ -16,6 +16,7 @@ from tinkerwire_generated.models import (
     ListSessionsResponse,
     SessionHeartbeatRequest,
     SessionHeartbeatResponse,
+    SessionTraceExportPollResponse,
 )
 
 
@@ -50,6 +51,13 @@ def get_session(state: State, request: Request) -> Response:
         display_name=session.display_name,
     )
     return Response(body=body)
+
+
+def export_session_trace(state: State, request: Request) -> Response:
+    """Report that the export failed, since this server keeps no traces; clients would repeat a request after a 501."""
+    state.sessions.get(request.path["session_id"])
+    reason = "this server does not keep traces; see errors in its log"
+    return Response(body=SessionTraceExportPollResponse(status="failed", error=reason))
 
 
 def finish_session(state: State, request: Request) -> Response:
