@@ -61,6 +61,8 @@ ACCEPTED_VALUES: Mapping[str, frozenset[str]] = {
     "OnWait": frozenset({"class"}),
     "RetryIf": frozenset({"class"}),
     "CustomLossFn | LossHandle": frozenset({"class"}),
+    "Callable[[int], object]": frozenset({"class"}),
+    "str | Path": frozenset({"text"}),
 }
 """By annotation, without None: the values that may pass, and need not."""
 ERROR_TERMS = {"default_headers_overrides": "header 'a'", "api_key": "API key", "wire_version": "wire version"}
@@ -82,6 +84,13 @@ REQUIRED_ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "ServiceClient.create_training_client_from_state_with_optimizer": {"path": WEIGHTS},
     "ServiceClient.create_sampling_client": {"base_model": "base"},
     "ServiceClient.copy_weights": {"path": WEIGHTS},
+    "ServiceClient.download_checkpoint": {"tinker_path": WEIGHTS, "directory": "no-such-folder"},
+    "ServiceClient.push_to_hub": {"tinker_path": WEIGHTS},
+    "RestClient.download_checkpoint": {"tinker_path": EXTERNAL, "directory": "no-such-folder"},
+    "RestClient.download_session_trace": {"session_id": "s1", "file": "no-such-folder/trace"},
+    "RestClient.delete_checkpoints": {"tinker_paths": [WEIGHTS]},
+    "RestClient.find_checkpoints": {"training_run_id": "m1"},
+    "RestClient.get_checkpoint": {"tinker_path": WEIGHTS},
     "TrainingClient.forward": BATCH,
     "TrainingClient.forward_backward": BATCH,
     "TrainingClient.forward_backward_custom": {"data": [datum(3)], "loss_fn": zeros, "arrays": "numpy"},

@@ -90,7 +90,7 @@ def cli(options: SharedOptions) -> None:
 
 
 def find_key_source(url: str) -> str | None:
-    """Return the source of the key for a server; None if there is none or the server needs none.
+    """Return the source of the key for a server; None without a key, and for a server that needs none.
 
     Raises:
         TinkerError: the credentials file or the command is unusable.

@@ -103,7 +103,7 @@ def _check_key(url: str) -> Finding:
         return Finding("key", "ok", f"from {source}")
     if is_loopback(url):
         return Finding("key", "ok", "none; a server on this machine needs none by default")
-    return Finding("key", "failed", "there is none", "set TINKER_API_KEY, or run `tinkerwire auth login`")
+    return Finding("key", "failed", "missing", "set TINKER_API_KEY, or run `tinkerwire auth login`")
 
 
 def _find_proxy(url: str) -> str | None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import get_args
 
 import attrs
 
 from tinkerwire_base.errors import TinkerError
-from tinkerwire_base.validators import require_int, require_optional, validator_of
+from tinkerwire_base.validators import require_optional, require_text, validator_of
 from tinkerwire_generated import models
 from tinkerwire_generated.api import runs as runs_api
 
-from .._checkpoints.paths import parse_checkpoint_address, parse_checkpoint_kind
+from .._checkpoints.paths import parse_checkpoint_address
 from .._futures.future import APIFuture
 from .._transport.backpressure import Traffic
 from .admin import AdminClient
@@ -23,9 +22,10 @@ from .checkpoint_download import (
     DEFAULT_MAX_BYTES,
     CheckpointDownload,
     CheckpointFormat,
-    DownloadPlan,
     download_checkpoint,
+    make_plan,
 )
+from .download_arguments import absolute_path, read_texts, require_limit, require_optional_callback
 from .file_download import download_file
 from .traces import export_trace
 
@@ -87,6 +87,7 @@ class CheckpointClient(AdminClient):
         Raises:
             ValueError, TypeError: an invalid type or time; nothing was sent.
         """
+        require_text("training_run_id", training_run_id)
         if checkpoint_type is not None:
             validator_of(models.CheckpointType)("checkpoint_type", checkpoint_type)
         require_optional("before", before, datetime)
@@ -122,7 +123,7 @@ class CheckpointClient(AdminClient):
         return await self.find_checkpoints(training_run_id, checkpoint_type, before=before, after=after)
 
     def delete_checkpoints(
-        self, tinker_paths: Iterable[str], *, on_progress: Callable[[int], object] | None = None
+        self, tinker_paths: Collection[str], *, on_progress: Callable[[int], object] | None = None
     ) -> APIFuture[CheckpointDeletion]:
         """Delete checkpoints permanently, several at once; an error does not stop the others.
 
@@ -133,9 +134,9 @@ class CheckpointClient(AdminClient):
         Raises:
             ValueError, TypeError: a path does not name a run and a checkpoint; nothing was deleted.
         """
-        if isinstance(tinker_paths, str):
-            raise TypeError(f"tinker_paths: expected a list of paths, got the str {tinker_paths!r:.100}")
-        addresses = {path: parse_checkpoint_address(path) for path in tinker_paths}
+        paths = read_texts("tinker_paths", tinker_paths)
+        require_optional_callback("on_progress", on_progress)
+        addresses = {path: parse_checkpoint_address(path, name="tinker_paths") for path in paths}
 
         async def delete_all() -> CheckpointDeletion:
             slots = asyncio.Semaphore(CONCURRENT_DELETIONS)
@@ -158,7 +159,7 @@ class CheckpointClient(AdminClient):
         return self._connection.start(delete_all, "delete_checkpoints")
 
     async def delete_checkpoints_async(
-        self, tinker_paths: Iterable[str], *, on_progress: Callable[[int], object] | None = None
+        self, tinker_paths: Collection[str], *, on_progress: Callable[[int], object] | None = None
     ) -> CheckpointDeletion:
         """Await :meth:`delete_checkpoints`, and return its result."""
         return await self.delete_checkpoints(tinker_paths, on_progress=on_progress)
@@ -195,15 +196,9 @@ class CheckpointClient(AdminClient):
             DialectError: raised by the future; the wire of the server does not have the call.
             TinkerError: raised by the future; the download failed, or the checkpoint is not in the format.
         """
-        address = parse_checkpoint_address(tinker_path)
-        if file_format is not None and file_format not in get_args(CheckpointFormat):
-            raise ValueError(f"file_format must be safetensors or peft, got {file_format!r}")
-        require_int("max_bytes", max_bytes)
-        plan = DownloadPlan(
-            tinker_path=tinker_path,
-            address=address,
-            is_external=parse_checkpoint_kind(tinker_path) == "external",
-            directory=Path(directory).absolute(),
+        plan = make_plan(
+            tinker_path,
+            directory,
             file_format=file_format,
             overwrite=overwrite,
             max_bytes=max_bytes,
@@ -250,12 +245,14 @@ class CheckpointClient(AdminClient):
         Raises:
             TinkerError: raised by the future; the export or the download failed.
         """
-        require_int("max_bytes", max_bytes)
+        require_text("session_id", session_id)
+        require_limit("max_bytes", max_bytes)
+        require_optional_callback("on_progress", on_progress)
+        target = absolute_path("file", file)
 
         async def get_url() -> str:
             return await export_trace(self._connection, session_id)
 
-        target = Path(file).absolute()
         return self._connection.start(
             lambda: download_file(get_url, target, max_bytes=max_bytes, on_progress=on_progress),
             "download_session_trace",

@@ -13,14 +13,16 @@ from urllib.parse import urlsplit
 import attrs
 
 from tinkerwire_base.errors import DialectError, TinkerError
+from tinkerwire_base.validators import require_bool, validator_of
 from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import get_external_weights_urls
 
-from .._checkpoints.paths import CheckpointAddress
+from .._checkpoints.paths import CheckpointAddress, parse_checkpoint_address, parse_checkpoint_kind
 from .._connection.connection import Connection
 from .._transport.address import is_embedded, parse_http_url
 from .._transport.backpressure import Traffic
 from .archives import fetch_archive_url, path_of_file_url
+from .download_arguments import absolute_path, require_limit, require_optional_callback
 from .extraction import MAX_FILES, check_relative_path, extract_archive
 from .file_download import STATE, download_file
 
@@ -33,7 +35,7 @@ RENEW_BEFORE = timedelta(minutes=5)
 PEFT_CONFIG = "adapter_config.json"
 PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 ARCHIVE = "archive"
-OWNER = "checkpoint"
+PATH_FILE = "checkpoint"
 """File of the hidden folder with the path of its checkpoint."""
 FILES = "files"
 
@@ -53,7 +55,7 @@ class CheckpointDownload:
 
 @attrs.frozen(kw_only=True)
 class DownloadPlan:
-    """What to download, and where to.
+    """Content and target of a download.
 
     Args:
         tinker_path: path of the checkpoint.
@@ -74,6 +76,34 @@ class DownloadPlan:
     overwrite: bool
     max_bytes: int
     on_progress: Callable[[int], object] | None
+
+
+def make_plan(
+    tinker_path: str,
+    directory: str | Path,
+    *,
+    file_format: CheckpointFormat | None,
+    overwrite: bool,
+    max_bytes: int,
+    on_progress: Callable[[int], object] | None,
+) -> DownloadPlan:
+    """Check the arguments of a download; raise TypeError or ValueError for an invalid one."""
+    address = parse_checkpoint_address(tinker_path)
+    if file_format is not None:
+        validator_of(CheckpointFormat)("file_format", file_format)
+    require_bool("overwrite", overwrite)
+    require_limit("max_bytes", max_bytes)
+    require_optional_callback("on_progress", on_progress)
+    return DownloadPlan(
+        tinker_path=tinker_path,
+        address=address,
+        is_external=parse_checkpoint_kind(tinker_path) == "external",
+        directory=absolute_path("directory", directory),
+        file_format=file_format,
+        overwrite=overwrite,
+        max_bytes=max_bytes,
+        on_progress=on_progress,
+    )
 
 
 async def download_checkpoint(connection: Connection, plan: DownloadPlan) -> CheckpointDownload:
@@ -128,7 +158,7 @@ async def _download_archive(connection: Connection, plan: DownloadPlan, staging:
 
 def _prepare(staging: Path, tinker_path: str) -> None:
     """Make the hidden folder, and discard that of another checkpoint."""
-    owner = staging / OWNER
+    owner = staging / PATH_FILE
     if staging.exists() and (not owner.exists() or owner.read_text(encoding="utf-8") != tinker_path):
         shutil.rmtree(staging)
     staging.mkdir(parents=True, exist_ok=True)

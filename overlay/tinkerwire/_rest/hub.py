@@ -22,7 +22,7 @@ MARK = re.compile(r"tinker://[^\s`]+")
 
 @attrs.frozen(kw_only=True)
 class HubTarget:
-    """Where to upload a checkpoint, and how.
+    """Target and options of an upload.
 
     Args:
         repo_id: the repository; None derives a name from the base model and the run.

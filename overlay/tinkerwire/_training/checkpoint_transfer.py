@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import attrs
+
+from tinkerwire_base.validators import require_bool, require_optional_text
 
 from .._checkpoints.paths import parse_checkpoint_address, parse_checkpoint_kind
 from .._extras import require_packages
@@ -16,7 +20,7 @@ from .._futures.logger import log
 from .client_creation import TrainingClientFactory
 
 if TYPE_CHECKING:
-    from .._rest.checkpoint_download import CheckpointDownload, CheckpointFormat
+    from .._rest.checkpoint_download import CheckpointDownload, CheckpointFormat, DownloadPlan
     from .._rest.client import RestClient
     from .._rest.hub import HubTarget
 
@@ -57,24 +61,32 @@ class CheckpointTransfer(TrainingClientFactory):
             TinkerError: raised by the future; the download failed, or the checkpoint is not in the format.
         """
         rest = self._create_rest_client()
-        target = Path(directory).absolute()
-        options: dict[str, Any] = {"file_format": file_format, "overwrite": overwrite, "on_progress": on_progress}
-        if max_bytes is not None:
-            options["max_bytes"] = max_bytes
-        parse_checkpoint_address(tinker_path)
-        if parse_checkpoint_kind(tinker_path) != "training":
-            return rest.download_checkpoint(tinker_path, target, **options)
+        from .._rest.checkpoint_download import (  # noqa: PLC0415
+            DEFAULT_MAX_BYTES,
+            download_checkpoint,
+            make_plan,
+            require_new_folder,
+        )
 
-        from .._rest.checkpoint_download import require_new_folder  # noqa: PLC0415
+        plan = make_plan(
+            tinker_path,
+            directory,
+            file_format=file_format,
+            overwrite=overwrite,
+            max_bytes=DEFAULT_MAX_BYTES if max_bytes is None else max_bytes,
+            on_progress=on_progress,
+        )
+        connection = self._session.connection
 
         async def transfer() -> CheckpointDownload:
-            dialect = await self._session.connection.dialect()
-            if dialect.may_have_operation("get_checkpoint_archive_url"):
-                return await rest.download_checkpoint(tinker_path, target, **options)
-            require_new_folder(target, overwrite=overwrite)
-            return await self._export(rest, tinker_path, target, options)
+            is_training = parse_checkpoint_kind(tinker_path) == "training"
+            has_archives = (await connection.dialect()).may_have_operation("get_checkpoint_archive_url")
+            if has_archives or not is_training:
+                return await download_checkpoint(connection, plan)
+            require_new_folder(plan.directory, overwrite=overwrite)
+            return await self._export(rest, plan)
 
-        return self._session.connection.start(transfer, "download_checkpoint")
+        return connection.start(transfer, "download_checkpoint")
 
     async def download_checkpoint_async(
         self,
@@ -105,8 +117,8 @@ class CheckpointTransfer(TrainingClientFactory):
         revision: str | None = None,
         commit_message: str | None = None,
         create_pr: bool = False,
-        allow_patterns: list[str] | None = None,
-        ignore_patterns: list[str] | None = None,
+        allow_patterns: Collection[str] | None = None,
+        ignore_patterns: Collection[str] | None = None,
         add_model_card: bool = True,
     ) -> APIFuture[str]:
         """Upload a checkpoint to the Hugging Face Hub as an adapter of PEFT, and return the id of the repository.
@@ -129,10 +141,17 @@ class CheckpointTransfer(TrainingClientFactory):
             ValueError, TypeError: an invalid path; nothing was sent.
             TinkerError: raised by the future; the login, the download or the upload failed.
         """
-        require_packages("push_to_hub", "hub", "huggingface_hub")
         parse_checkpoint_address(tinker_path)
+        for name, text in (("repo_id", repo_id), ("revision", revision), ("commit_message", commit_message)):
+            require_optional_text(name, text)
+        for name, flag in (("private", private), ("create_pr", create_pr), ("add_model_card", add_model_card)):
+            require_bool(name, flag)
         with LOOP.opening_lock:
+            from .._rest.download_arguments import read_texts  # noqa: PLC0415
             from .._rest.hub import HubTarget  # noqa: PLC0415
+        allowed = None if allow_patterns is None else read_texts("allow_patterns", allow_patterns)
+        ignored = None if ignore_patterns is None else read_texts("ignore_patterns", ignore_patterns)
+        require_packages("push_to_hub", "hub", "huggingface_hub")
 
         target = HubTarget(
             repo_id=repo_id,
@@ -140,8 +159,8 @@ class CheckpointTransfer(TrainingClientFactory):
             revision=revision,
             commit_message=commit_message,
             create_pr=create_pr,
-            allow_patterns=allow_patterns,
-            ignore_patterns=ignore_patterns,
+            allow_patterns=allowed,
+            ignore_patterns=ignored,
             add_model_card=add_model_card,
         )
         return self._session.connection.start(lambda: self._push(tinker_path, target), "push_to_hub")
@@ -155,8 +174,8 @@ class CheckpointTransfer(TrainingClientFactory):
         revision: str | None = None,
         commit_message: str | None = None,
         create_pr: bool = False,
-        allow_patterns: list[str] | None = None,
-        ignore_patterns: list[str] | None = None,
+        allow_patterns: Collection[str] | None = None,
+        ignore_patterns: Collection[str] | None = None,
         add_model_card: bool = True,
     ) -> str:
         """Await :meth:`push_to_hub`, and return its result."""
@@ -178,14 +197,18 @@ class CheckpointTransfer(TrainingClientFactory):
 
         return RestClient(_connection=self._session.connection)
 
-    async def _export(
-        self, rest: RestClient, tinker_path: str, target: Path, options: dict[str, Any]
-    ) -> CheckpointDownload:
+    async def _export(self, rest: RestClient, plan: DownloadPlan) -> CheckpointDownload:
         """Download training weights through a temporary export."""
-        training = await self.create_training_client_from_state_async(tinker_path)
+        from .._rest.checkpoint_download import download_checkpoint  # noqa: PLC0415
+
+        training = await self.create_training_client_from_state_async(plan.tinker_path)
         saved = await training.save_weights_external(EXPORT_NAME, ttl_seconds=EXPORT_TTL_S)
+        export = attrs.evolve(
+            plan, tinker_path=saved.path, address=parse_checkpoint_address(saved.path), is_external=True
+        )
         try:
-            return await rest.download_checkpoint(saved.path, target, **options)
+            result = await download_checkpoint(self._session.connection, export)
+            return attrs.evolve(result, tinker_path=plan.tinker_path)
         finally:
             deletion = await rest.delete_checkpoints([saved.path])
             for error in deletion.failed.values():

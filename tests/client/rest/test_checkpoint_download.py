@@ -205,7 +205,7 @@ def test_missing_format_is_an_error_with_the_files(server: ScriptedServer, rest:
     store_archive(server, lambda _: ScriptedResponse(make_tar({"a.npz": b""})))
     with pytest.raises(tw.TinkerError, match=r"is not in the format peft: expected adapter_config.json .*, got a.npz"):
         download(rest, tmp_path / "out", file_format="peft")
-    with pytest.raises(ValueError, match="file_format must be safetensors or peft, got 'gguf'"):
+    with pytest.raises(ValueError, match="file_format: must be one of 'safetensors', 'peft', got 'gguf'"):
         download(rest, tmp_path / "out", file_format="gguf")
 
 
@@ -309,7 +309,7 @@ def test_training_weights_of_the_embedded_server_are_downloaded(
 
 
 def test_external_download_continues_with_the_missing_files(server: ScriptedServer, tmp_path: Path) -> None:
-    """A complete file is not sent again unless it has changed; files of another checkpoint are discarded."""
+    """A complete file is revalidated, and replaced if it has changed; files of another checkpoint are discarded."""
     files = {"a": b"1" * 1000, "b": b"2" * 1000}
     contents = dict(files)
 
@@ -356,7 +356,7 @@ def test_deletion_of_several_reports_each_error(server: ScriptedServer, rest: tw
     deletion = rest.delete_checkpoints([PATH, PATH, "tinker://m1/weights/b"]).result(TEST_TIMEOUT_S)
     assert deletion.deleted == (PATH,)
     assert list(deletion.failed) == ["tinker://m1/weights/b"]
-    with pytest.raises(TypeError, match="expected a list of paths"):
+    with pytest.raises(TypeError, match="tinker_paths: expected a list of str, got str"):
         rest.delete_checkpoints(PATH)
     with pytest.raises(ValueError, match="must name a run and a checkpoint"):
         rest.delete_checkpoints([PATH, "x"])
