@@ -28,6 +28,8 @@ NANO = "tinkerwire/byte-nano"
 VERSIONS = ("0.38.0", "0.30.4", "0.25.0", "0.18.2", "0.16.1")
 TOKEN_VERSIONS = ("0.38.0",)
 """Versions whose server issues tokens, which identify the user."""
+BROKEN_DELETIONS = ("0.18.2", "0.16.1")
+"""Versions whose `delete` fails for paths: their command named list hides the function of Python."""
 START, END = "2026-07-13T00:00:00Z", "2026-07-13T01:00:00Z"
 
 
@@ -299,6 +301,11 @@ def test_deletions_have_the_same_effect(setup: Setup) -> None:
     setup.run("tinker", *by_run, setup.paths["tinker"]["run"], stdin="n\n")
     setup.run("tinkerwire", *by_run, setup.paths["tinkerwire"]["run"], stdin="n\n")
     assert count("tinker") == count("tinkerwire") == 2
+    if setup.version in BROKEN_DELETIONS:
+        confirmed, _ = setup.both(lambda paths: (*by_run, paths["run"]), stdin="y\n")
+        assert confirmed.code == 0
+        assert count("tinker") == count("tinkerwire") == 0
+        return
     official, ours = setup.both(lambda paths: ("-f", "json", "checkpoint", "delete", paths["second"], "-y"))
     assert official.code == 0
     assert_covers(ours.json, official.json)
