@@ -17,7 +17,7 @@ from .checkpoint_download import PEFT_CONFIG, PEFT_WEIGHTS
 
 UNNEEDED = "checkpoint_complete"
 CARD = "README.md"
-MARK = re.compile(r"tinker://[^\s`]+")
+CARD_PATH = re.compile(r"tinker://[^\s`]+")
 
 
 @attrs.frozen(kw_only=True)
@@ -119,7 +119,7 @@ def _read_mark(api: Any, repo_id: str, revision: str | None) -> str | None:
     """Return the checkpoint that the model card of a repository names, if any."""
     try:
         card = api.hf_hub_download(repo_id=repo_id, filename=CARD, revision=revision)
-        match = MARK.search(Path(card).read_text(encoding="utf-8", errors="ignore"))
+        match = CARD_PATH.search(Path(card).read_text(encoding="utf-8", errors="ignore"))
     except (OSError, ValueError):
         return None
     return match[0] if match else None
