@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ._sampling.client import SamplingClient
     from ._session.session import FinishStatus
     from ._telemetry.reporter import Telemetry
+    from ._trace.metrics import Metrics
     from ._training.chunking import ChunkLimits
     from ._training.losses.handles import LossHandle, PerDatumLossFn
     from ._transport.base import Transport
@@ -75,12 +76,17 @@ class ServiceClient(CheckpointTransfer):
         http_client: an ``httpx.AsyncClient`` to use instead of the built-in transport. It belongs to this client,
             which closes it.
         transport: any other transport.
+        trace: path of a file to write the times of all operations to, for ``tinkerwire trace``; default
+            TINKERWIRE_TRACE. It holds no texts, tokens or keys.
+        opentelemetry: export spans and metrics through the global providers of OpenTelemetry; default
+            TINKERWIRE_OPENTELEMETRY. Needs the extra ``otel``.
         **kwargs: unsupported; ignored with a FutureWarning, as by the official SDK.
 
     Raises:
         TinkerError: the server needs an API key and none is set, or the key would go over plain HTTP to another host.
         TypeError: an argument has the wrong type.
-        ValueError: a header, the URL or the wire version is invalid.
+        ValueError: a header, the URL, the wire version or the path of the trace is invalid.
+        ImportError: ``opentelemetry`` is set, and the package is not installed.
 
     Example:
         >>> with tinker.ServiceClient(base_url="local") as service:
@@ -111,6 +117,8 @@ class ServiceClient(CheckpointTransfer):
         exit_timeout: float | None = None,
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
+        trace: str | os.PathLike[str] | None = None,
+        opentelemetry: bool | None = None,
         **kwargs: Any,
     ) -> None:
         if kwargs:
@@ -143,6 +151,8 @@ class ServiceClient(CheckpointTransfer):
             retry=retry,
             http_client=http_client,
             transport=transport,
+            trace=trace,
+            opentelemetry=opentelemetry,
         )
         self._chunk_limits = chunk_limits or ChunkLimits()
         open_session = partial(
@@ -346,6 +356,14 @@ class ServiceClient(CheckpointTransfer):
     def usage(self) -> Usage:
         """Number of tokens in the results of all clients of this service so far."""
         return self._connection.usage_counter.usage
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counts, durations, waits, retries and bytes of the operations of all clients of this service.
+
+        The first read starts to count; operations that started before it are not counted.
+        """
+        return self._connection.metrics()
 
     def get_telemetry(self) -> Telemetry | None:
         """Return the telemetry reporter of the session; None if TINKER_TELEMETRY disables it."""

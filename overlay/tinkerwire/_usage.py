@@ -12,6 +12,7 @@ from tinkerwire_base.list_array import stored_length
 from tinkerwire_generated import models
 
 from ._futures.logger import log
+from ._futures.operation_trace import OperationTrace
 
 
 @attrs.frozen(kw_only=True)
@@ -52,17 +53,26 @@ class UsageCounter:
         if self._parent is not None:
             self._parent.add(usage)
 
-    def add_batch(self, data: Iterable[models.Datum], *, backward: bool) -> None:
-        """Count a batch; log an error while counting instead of losing the result."""
+    def add_batch(self, data: Iterable[models.Datum], *, backward: bool, trace: OperationTrace | None = None) -> None:
+        """Count a batch, also in the trace of its operation; log an error while counting, and lose no result."""
         try:
-            self.add(usage_of_batch(data, backward=backward))
+            usage = usage_of_batch(data, backward=backward)
+            self.add(usage)
+            if trace is not None:
+                trace.input_tokens += usage.trained_tokens + usage.forward_tokens
         except Exception as error:
             log.warning("usage: a batch could not be counted: %r", error)
 
-    def add_sample(self, prompt: models.ModelInput, response: models.SampleResponse) -> None:
-        """Count a prompt and its samples; log an error while counting instead of losing the result."""
+    def add_sample(
+        self, prompt: models.ModelInput, response: models.SampleResponse, trace: OperationTrace | None = None
+    ) -> None:
+        """Count a prompt and its samples, also in the trace of the operation; see :meth:`add_batch`."""
         try:
-            self.add(usage_of_sample(prompt, response))
+            usage = usage_of_sample(prompt, response)
+            self.add(usage)
+            if trace is not None:
+                trace.input_tokens, trace.cached_tokens = usage.prompt_tokens, usage.cached_prompt_tokens
+                trace.output_tokens = usage.sampled_tokens
         except Exception as error:
             log.warning("usage: a sample could not be counted: %r", error)
 

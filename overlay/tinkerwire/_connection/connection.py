@@ -7,7 +7,8 @@ import sys
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -22,7 +23,10 @@ from .._credentials.secret import Secret, is_sendable
 from .._credentials.sources import Credential
 from .._futures.build_request import BuildRequest
 from .._futures.deadline import Deadline
+from .._futures.event_loop import LOOP
 from .._futures.future import APIFuture
+from .._futures.logger import log
+from .._futures.operation_record import current_operation
 from .._transport.backpressure import InFlightLimit, Traffic
 from .._transport.base import Transport
 from .._transport.poll_connections import poll_connections_of
@@ -37,10 +41,15 @@ from .exchanger import Exchanger
 from .operation_runner import OperationRunner, Owner
 from .replacement import Replace
 from .retry import BUILDING_PATHS, RetryConfig
-from .sender import OnRetry, Sender, SendOptions
+from .send_options import OnRetry, SendOptions
+from .sender import Sender
 from .session_state import SessionState
 from .start_queue import StartQueue
 from .throttled_log import ThrottledLog
+
+if TYPE_CHECKING:
+    from .._trace.metrics import Metrics
+    from .._trace.recorder import Receiver, Recorder
 
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
@@ -101,6 +110,9 @@ class Connection:
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.usage_counter = UsageCounter()
         self.known_models = KnownModels()
+        self._metrics: Metrics | None = None
+        self.trace_path: Path | None = None
+        """File of the trace, for copies of clients in other processes; None without a trace."""
         self.session_state = SessionState()
         self.throttled_log = ThrottledLog()
         self.operations = OperationRunner(self.throttled_log, self._record_error, self._abandon)
@@ -146,6 +158,8 @@ class Connection:
         self._exchanger.reject_new()
         await self.dialects.close()
         await self._exchanger.close()
+        if self.operations.recorder is not None:
+            self.operations.recorder.close()
 
     def attach(self, owner: Owner, error_observer: ErrorObserver | None) -> None:
         """Attach the object that keeps the connection open, and the observer of the errors of its operations.
@@ -188,6 +202,41 @@ class Connection:
             with suppress(Exception):  # the error of the operation matters more
                 self._error_observer.record_exception(error)
 
+    # --- recording -------------------------------------------------------------------------------------------------
+
+    def record(self, receiver: Receiver) -> Recorder:
+        """Pass the operations that start from now on to a receiver, too; under ``LOOP.opening_lock``."""
+        from .._trace.recorder import Recorder  # noqa: PLC0415  (most programs record nothing)
+
+        recorder = self.operations.recorder
+        if recorder is None:
+            recorder = Recorder()
+            recorder.add_receiver(receiver)
+            self.operations.recorder = recorder
+        else:
+            recorder.add_receiver(receiver)
+        return recorder
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this connection; the first call starts them."""
+        with LOOP.opening_lock:
+            from .._trace.metrics import Metrics, MetricsReceiver  # noqa: PLC0415
+
+            if self._metrics is None:
+                is_late = self.last_response_at is not None or self.operations.under_way()
+                self._metrics = Metrics(self._flush_recorder)
+                self.record(MetricsReceiver(self._metrics))
+                if is_late:
+                    log.warning(
+                        "metrics: operations that started before service.metrics was first read are not counted; read "
+                        "it right after creating the ServiceClient"
+                    )
+            return self._metrics
+
+    def _flush_recorder(self) -> None:
+        if self.operations.recorder is not None:
+            self.operations.recorder.flush()
+
     # --- requests --------------------------------------------------------------------------------------------------
 
     async def call(
@@ -204,6 +253,9 @@ class Connection:
             DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
             TinkerError: the last attempt failed.
         """
+        trace = current_operation().trace
+        if trace is not None and not trace.kind:
+            trace.kind = call.operation.name
         request = self.codec.encode(call, await self.dialect())
         return await self.send(request, self.codec.reader(call, request), traffic, retry, timeout_s)
 

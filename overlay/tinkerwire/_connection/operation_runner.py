@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tinkerwire_base.errors import APITimeoutError, ClientClosedError, RequestTimeoutError
 
@@ -28,6 +28,9 @@ from .._futures.operation_record import (
 from .retry import RetryConfig
 from .start_queue import StartQueue
 from .throttled_log import ThrottledLog
+
+if TYPE_CHECKING:
+    from .._trace.recorder import Recorder
 
 T = TypeVar("T")
 START_S = 0.005
@@ -65,6 +68,8 @@ class OperationRunner:
         self._on_error = on_error
         self._on_abandoned = on_abandoned
         self.closed = False
+        self.recorder: Recorder | None = None
+        """Records the operations that start from now on; None records nothing."""
         self._pid = os.getpid()
         self._under_way: dict[OperationRecord, None] = {}
         """Operations from their start to their end, in order; every change is atomic, on any thread."""
@@ -97,6 +102,8 @@ class OperationRunner:
         if self.closed or not self.is_of_this_process:
             raise self.closed_error()
         operation = _Operation(self, work, kind, deadline, owner, queue)
+        if self.recorder is not None:
+            self.recorder.begin(operation.record)
         self._under_way[operation.record] = None
         try:
             LOOP.call(operation.begin)
@@ -104,6 +111,8 @@ class OperationRunner:
             return APIFuture(operation.future, operation.record)
         except BaseException as error:
             self._under_way.pop(operation.record, None)
+            if self.recorder is not None:
+                self.recorder.forget(operation.record)
             if not isinstance(error, RuntimeError) or not self.closed:
                 raise
             # A signal handler or another thread has closed the client since the check above.
@@ -178,6 +187,8 @@ class OperationRunner:
         self._running.add(task)
         task.add_done_callback(self._discard_task)
         set_current_operation(record)
+        if record.trace is not None:
+            record.trace.add("start")
         timer = deadline.start(task)
         self._wait_reporter.start()
         try:
@@ -290,6 +301,8 @@ class _Operation(Generic[T]):
     def end(self, _: object) -> None:
         """Record that the future has its outcome; on any thread."""
         self._runner.forget(self.record)
+        if self.record.trace is not None and self._runner.recorder is not None:
+            self._runner.recorder.end(self.record, self.future)
         if self._to_start is not None:  # cancelled before the start
             self._to_start = None
             self.record.mark_ended()

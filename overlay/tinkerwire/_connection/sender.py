@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, TypeAlias, TypeVar
-
-import attrs
+from typing import Any, TypeAlias
 
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, TinkerError
@@ -19,28 +17,15 @@ from .._transport.backpressure import Traffic
 from .._wire.server_futures import DeferredResult
 from .build_recorder import Exchange
 from .exchanger import Exchanger
-from .replacement import Replace
 from .retry import RepeatedErrors, RetryConfig
+from .send_options import SendOptions, T
 from .session_state import SessionState
 from .throttled_log import ThrottledLog
+from .traced_attempts import trace_attempts
 
-T = TypeVar("T")
 FIRST_RESPONSE_BUDGET_S = 6.0
 """Time after which a server that no connection has reached is taken for a wrong address."""
 FetchDeferred: TypeAlias = Callable[[DeferredResult, Traffic, RetryConfig], Coroutine[Any, Any, Any]]
-OnRetry: TypeAlias = Callable[[TinkerError, float], Any]
-
-
-@attrs.frozen
-class SendOptions(Generic[T]):
-    """Options of sending a request; see :meth:`Connection.send`."""
-
-    traffic: Traffic
-    policy: RetryConfig
-    timeout_s: float
-    raise_immediately: tuple[type[TinkerError], ...]
-    on_retry: OnRetry | None
-    replace: Replace[T] | None
 
 
 class Sender:
@@ -88,6 +73,8 @@ class Sender:
         if self._session_state.is_expired and self._session_state.is_used_by(traffic):
             raise self._session_state.expired_error("as the response to its heartbeat shows")
         started, attempt, record = time.monotonic(), 0, current_operation()
+        if record.trace is not None:
+            options, exchange = trace_attempts(record.trace, options, exchange)
         repeated = RepeatedErrors(request.path)
         while True:
             attempt += 1

@@ -16,6 +16,7 @@ from tinkerwire_base.html_repr import render_table
 from .background_thread import CALLBACKS
 from .deadline import normalize_timeout
 from .event_loop import LOOP
+from .log_fields import log_fields
 from .logger import is_on_event_loop, log
 from .operation_record import FutureState, OperationRecord, Progress, thread_state
 from .timeout import wait_for
@@ -133,7 +134,8 @@ class APIFuture(Generic[T]):
                 is_of_caller = threading.current_thread().name != CALLBACKS.name and not is_on_event_loop()
                 if is_of_caller and not isinstance(error, Exception):
                     raise
-                log.error("a callback of %r failed: %r", self, error, exc_info=error)
+                fields = log_fields(self._record)
+                log.error("a callback of %r failed: %r", self, error, exc_info=error, extra=fields)
 
         self._record.waiters.append(None)
         if self._future.done():
@@ -308,4 +310,5 @@ def _log_unretrieved(future: concurrent.futures.Future[Any], record: OperationRe
     if error is None or isinstance(error, ClientClosedError) or record.is_error_logged:
         return
     operation = " ".join((record.kind or "an operation", *record.request_ids[-1:]))
-    log.error("%s failed, and its error was never retrieved: %s", operation, error, exc_info=error)
+    text, fields = "%s failed, and its error was never retrieved: %s", log_fields(record)
+    log.error(text, operation, error, exc_info=error, extra=fields)

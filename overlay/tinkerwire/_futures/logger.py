@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .background_thread import LOGGING
+from .log_fields import current, log_fields
 
 LOG_WAIT_S = 0.25
 """Time that an event loop waits for a log handler, to keep records in order; it does not wait for a stuck one."""
@@ -21,7 +22,10 @@ else:
 
 
 class GuardedLogger(_LoggerAdapter):
-    """Logger whose handlers can neither fail nor delay code on an event loop."""
+    """Logger whose handlers can neither fail nor delay code on an event loop.
+
+    Its records have the fields of :func:`log_fields`, by default of the operation that the caller belongs to.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.getLogger(name), {})
@@ -53,7 +57,7 @@ class GuardedLogger(_LoggerAdapter):
             exc_info = sys.exc_info()
         logger = self.logger
         path, line, function, stack = logger.findCaller(bool(options.get("stack_info")), 3)
-        extra = options.get("extra")
+        extra = {**log_fields(current.get()), **(options.get("extra") or {})}
         return logger.makeRecord(
             logger.name,
             level,

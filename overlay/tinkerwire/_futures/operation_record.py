@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from contextvars import Context, ContextVar
+from contextvars import Context
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -17,7 +18,9 @@ from tinkerwire_base.html_repr import HtmlRepr
 
 from .background_thread import CALLBACKS
 from .build_request import BuildRequest
+from .log_fields import current, log_fields
 from .logger import log
+from .operation_trace import OperationTrace
 
 T = TypeVar("T")
 FIRST_WAIT_LOG_S = 10.0
@@ -66,6 +69,7 @@ class Progress(HtmlRepr):
 
 
 OnWait = Callable[[WaitStatus], object]
+_numbers = itertools.count(1)
 
 
 class OperationRecord:
@@ -75,24 +79,28 @@ class OperationRecord:
         "_ended",
         "_next_report_s",
         "_open",
-        "_started",
         "builds",
         "done",
         "is_error_logged",
         "is_error_retrieved",
         "kind",
         "may_be_accepted",
+        "number",
         "on_wait",
         "queue",
         "queue_state",
         "reason",
         "request_ids",
+        "started",
         "step",
         "total",
+        "trace",
         "waiters",
     )
 
     def __init__(self, kind: str = "") -> None:
+        self.number = next(_numbers)
+        """Id of the operation in this process, in traces and log records."""
         self.kind = kind
         """``Sample``, ``OptimStep`` ..., as in the server's metrics; empty for calls without a future."""
         self.request_ids: tuple[str, ...] = ()
@@ -117,7 +125,10 @@ class OperationRecord:
         self._open: tuple[tuple[str, str], ...] = ()
         """Ids and kinds of the requests that it waits for, the oldest first."""
         self._next_report_s = FIRST_WAIT_LOG_S
-        self._started = time.monotonic()
+        self.started = time.monotonic()
+        """Monotonic time of the call."""
+        self.trace: OperationTrace | None = None
+        """Events of the operation; None unless they are recorded."""
         self._ended: float | None = None
 
     def mark_submitted(self, kind: str, request_id: str) -> None:
@@ -174,20 +185,17 @@ class OperationRecord:
     @property
     def elapsed_s(self) -> float:
         """Return the seconds from the start until now, or until the end."""
-        return (self._ended or time.monotonic()) - self._started
-
-
-_current: ContextVar[OperationRecord | None] = ContextVar("tinkerwire_operation", default=None)
+        return (self._ended or time.monotonic()) - self.started
 
 
 def set_current_operation(record: OperationRecord) -> None:
     """Make a record the current one of this task and of the tasks that it starts later."""
-    _current.set(record)
+    current.set(record)
 
 
 def current_operation() -> OperationRecord:
     """Return the record of the current operation; an unused record outside of operations."""
-    return _current.get() or OperationRecord()
+    return current.get() or OperationRecord()
 
 
 class _ThreadState(threading.local):
@@ -231,16 +239,22 @@ class WaitReporter:
                 break  # the records after it are younger
             if record.is_report_due():
                 wait = record.get_wait_status()
-                self._warn(f"waiting {wait.request_type}", "%s", wait)
+                Context().run(self._warn_of, record, wait)
                 if record.on_wait is not None:
-                    CALLBACKS.call(partial(_call_listener, record.on_wait, wait))
+                    CALLBACKS.call(partial(_call_listener, record, record.on_wait, wait))
         if self._records:
             self.start()
 
+    def _warn_of(self, record: OperationRecord, wait: WaitStatus) -> None:
+        # The timer that led here belongs to another operation.
+        set_current_operation(record)
+        self._warn(f"waiting {wait.request_type}", "%s", wait)
 
-def _call_listener(listener: OnWait, waiting: WaitStatus) -> None:
+
+def _call_listener(record: OperationRecord, listener: OnWait, waiting: WaitStatus) -> None:
     try:
         listener(waiting)
     except BaseException as error:  # an error of the user's callback does not affect the result
         text = "on_wait failed for %s %s: %r"
-        log.error(text, waiting.request_type, waiting.request_id, error, exc_info=error)
+        fields = log_fields(record)
+        log.error(text, waiting.request_type, waiting.request_id, error, exc_info=error, extra=fields)

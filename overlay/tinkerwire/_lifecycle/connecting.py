@@ -24,6 +24,7 @@ from .._transport.base import Transport
 from .._transport.http_transport import HttpTransport
 from .._transport.httpx_transport import HttpxTransport
 from .._wire.dialect import Dialect
+from .recording import start_recording
 
 if TYPE_CHECKING:
     import httpx
@@ -40,6 +41,8 @@ def open_connection(
     retry: RetryConfig | None = None,
     http_client: httpx.AsyncClient | None = None,
     transport: Transport | None = None,
+    trace: str | os.PathLike[str] | None = None,
+    opentelemetry: bool | None = None,
 ) -> Connection:
     """Make a connection from the arguments of ServiceClient; a Lifetime closes it."""
     require_optional("base_url", base_url, str)
@@ -51,10 +54,13 @@ def open_connection(
     require_optional("retry", retry, RetryConfig)
     if transport is not None and not inspect.iscoroutinefunction(getattr(transport, "send", None)):
         raise TypeError(f"transport: expected an object with an async send, got {type(transport).__name__}")
+    if trace is not None and not isinstance(trace, str | os.PathLike):
+        raise TypeError(f"trace: expected a path, got {type(trace).__name__}")
+    require_optional("opentelemetry", opentelemetry, bool)
     # A fork waits for the modules that are imported here.
     with LOOP.opening_lock:
         url = resolve_base_url(base_url)
-        return connect(
+        connection = connect(
             url,
             resolve_credential(api_key, url, plain_http_hosts),
             record_if_requested(transport, url) if transport else open_transport(url, http_client),
@@ -62,6 +68,8 @@ def open_connection(
             retry or RetryConfig(),
             {**read_environment_headers(), **(headers or {})},
         )
+        start_recording(connection, trace, opentelemetry=opentelemetry)
+        return connection
 
 
 def connect(

@@ -28,6 +28,7 @@ from .._connection.retry_rules import Loop
 from .._connection.session_loss import names_missing_thing
 from .._futures.deadline import deadline_error, is_deadline_passed, remaining_s
 from .._futures.operation_record import current_operation
+from .._futures.operation_trace import error_name, state_name
 from .._transport.backpressure import Traffic
 from .._wire.codec import load_decoder
 from .._wire.server_futures import DeferredResult, ImmediateResult
@@ -71,6 +72,9 @@ class Poller(Generic[T]):
         self._pending = pending
         self._policy = policy
         self._record = current_operation()
+        self._trace = self._record.trace
+        self._number = 0 if self._trace is None else self._trace.sends
+        """Number of the request whose result this is."""
         self._ready = ready
         self._pause = FIRST_PAUSE_S
         self._errors = 0
@@ -91,7 +95,9 @@ class Poller(Generic[T]):
         """
         submission = self._pending.submission
         if isinstance(submission, ImmediateResult):
+            self._mark_ready(0)  # the submission has counted its bytes
             result = read_result(self._pending, submission.response, parse_body(submission.response))
+            self._mark_decoded()
             self._record.done += 1
             return result
         request_id = self._pending.request_id
@@ -123,6 +129,8 @@ class Poller(Generic[T]):
             sent_at, is_expired = time.monotonic(), self._belongs_to_session and session_state.is_expired
             request = await self._request(iteration)
             iteration += 1
+            if self._trace is not None:
+                self._trace.add("poll", self._number, len(request.content or b""))
             try:
                 response = await self._connection.exchange(request, self._pending.traffic, POLL_TIMEOUT_S)
             except APITimeoutError as error:
@@ -140,14 +148,28 @@ class Poller(Generic[T]):
                     continue
                 body = parse_body(response)
                 if is_final(response, body):
-                    return read_result(self._pending, response, body)
+                    self._mark_ready(len(response.content))
+                    result = read_result(self._pending, response, body)
+                    self._mark_decoded()
+                    return result
                 if response.status == 408 or response.status < 300:
                     if is_expired:
                         raise session_state.expired_error(f"the response has no result of {self._pending.name}")
                     wait = self._delay_unfinished(body, sent_at)
+                    if self._trace is not None:
+                        state = state_name(self._record.queue_state)
+                        self._trace.add("unready", self._number, state, len(response.content))
                 else:
                     wait = await self._delay_after_status(response, body)
             await asyncio.sleep(min(wait, max(0.0, remaining_s())))
+
+    def _mark_ready(self, size: int) -> None:
+        if self._trace is not None:
+            self._trace.add("ready", self._number, size)
+
+    def _mark_decoded(self) -> None:
+        if self._trace is not None:
+            self._trace.add("decoded", self._number)
 
     async def _request(self, iteration: int) -> WireRequest:
         dialect = await self._connection.dialect()
@@ -196,6 +218,8 @@ class Poller(Generic[T]):
         """Return the wait after a poll that met an error, or raise the error when waiting cannot help."""
         now = time.monotonic()
         self._record.reason = str(error)
+        if self._trace is not None:
+            self._trace.add("poll_error", self._number, error_name(error))
         if error.may_have_been_sent or isinstance(error, InternalServerError):
             # The server may have given the result, and this response is all that arrived.
             self._was_accepted = True

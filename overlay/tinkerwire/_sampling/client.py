@@ -18,6 +18,7 @@ from .._checkpoints.weights_info import find_base_model
 from .._connection.retry import RetryConfig
 from .._futures.deadline import Deadline, require_positive_timeout
 from .._futures.future import APIFuture, describe_creation
+from .._futures.operation_record import current_operation
 from .._session.session import Session
 from .._telemetry.reporter import Telemetry
 from .._tokenizers.lookup import load_tokenizer, tokenizer_id_of
@@ -96,6 +97,9 @@ class SamplingClient(CopyableSampler):
             saved = await save()
             client._base_model_name = session.connection.known_models.base_models.get(await model.watch())
             if saved.sampling_session_id is not None:
+                trace = current_operation().trace
+                if trace is not None:
+                    trace.sampler, trace.model = saved.sampling_session_id, client._base_model_name or ""
                 return saved.sampling_session_id
             if saved.path is None:
                 raise TinkerError(
@@ -299,10 +303,16 @@ class SamplingClient(CopyableSampler):
         self._base_model_name = base_model
         if model_path is not None:
             self._base_model_name = find_base_model(self._connection, model_path)
+        trace = current_operation().trace
+        if trace is not None:
+            trace.sampler, trace.model = created.sampling_session_id, self._base_model_name or ""
         return created.sampling_session_id
 
     async def _sample(self, request: models.SampleRequest, max_tokens: int | None) -> models.SampleResponse:
         sampling_session_id = await self._creation.watch()
+        trace = current_operation().trace
+        if trace is not None:
+            trace.sampler, trace.model = sampling_session_id, self._base_model_name or ""
         context_length = self._context_length()
         if context_length is not None:
             check_context_length(request.prompt, max_tokens, context_length)

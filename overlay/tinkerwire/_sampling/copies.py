@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
@@ -25,6 +26,7 @@ from .._futures.future import APIFuture
 from .._futures.logger import log
 from .._lifecycle.connecting import connect, open_transport
 from .._lifecycle.lifetime import Lifetime
+from .._lifecycle.recording import continue_recording
 from .._session.session import Session
 from .._transport.address import is_embedded
 from .._transport.backpressure import InFlightLimit
@@ -32,13 +34,16 @@ from .handles import SamplerHandle
 from .sample_runner import SampleRunner
 from .sample_seq_ids import SampleSeqIds, join_session
 
-SessionKey = tuple[int, str, str, RetryConfig, tuple[tuple[str, str], ...]]
+SessionKey = tuple[int, str, str, RetryConfig, tuple[tuple[str, str], ...], "Path | None"]
 _lifetimes: weakref.WeakValueDictionary[SessionKey, Lifetime] = weakref.WeakValueDictionary()
 _lock = ForkLock()
 
 
 def join_shared_session(
-    handle: SamplerHandle, api_key: str | None = None, headers: Mapping[str, str] | None = None
+    handle: SamplerHandle,
+    api_key: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    trace_path: Path | None = None,
 ) -> Lifetime:
     """Join the session of another process.
 
@@ -49,16 +54,17 @@ def join_shared_session(
         ValueError, TypeError: a header cannot be sent.
     """
     if api_key is not None or headers is not None:
-        return _join(handle, api_key, headers or {})
-    key = (os.getpid(), handle.base_url, handle.session_id, handle.retry, tuple(sorted(handle.headers.items())))
+        return _join(handle, api_key, headers or {}, trace_path)
+    all_headers = tuple(sorted(handle.headers.items()))
+    key = (os.getpid(), handle.base_url, handle.session_id, handle.retry, all_headers, trace_path)
     with _lock.current:
         lifetime = _lifetimes.get(key)
         if lifetime is None or lifetime.connection.closed:
-            lifetime = _lifetimes[key] = _join(handle, None, {})
+            lifetime = _lifetimes[key] = _join(handle, None, {}, trace_path)
         return lifetime
 
 
-def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]) -> Lifetime:
+def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str], trace_path: Path | None) -> Lifetime:
     url = handle.base_url
     credential = resolve_credential(api_key, url, None)
     all_headers = {**read_environment_headers(), **handle.headers, **headers}
@@ -73,6 +79,7 @@ def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]
             ", ".join(missing),
             HEADERS_VARIABLE,
         )
+    continue_recording(connection, trace_path)
     return Lifetime(connection, partial(Session.join, session_id=handle.session_id))
 
 
@@ -140,8 +147,14 @@ class CopyableSampler(AwaitableClient):
         return cls._from_handle(SamplerHandle.decode(handle), api_key, default_headers_overrides)
 
     @classmethod
-    def _from_handle(cls, handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str] | None = None) -> Self:
-        lifetime = join_shared_session(handle, api_key, headers)
+    def _from_handle(
+        cls,
+        handle: SamplerHandle,
+        api_key: str | None,
+        headers: Mapping[str, str] | None = None,
+        trace_path: Path | None = None,
+    ) -> Self:
+        lifetime = join_shared_session(handle, api_key, headers, trace_path)
         client = cls(lifetime.session, None, record_stability_info=handle.record_stability_info)
         client._become_copy(lifetime, handle)
         return client
@@ -149,7 +162,7 @@ class CopyableSampler(AwaitableClient):
     def __reduce__(self) -> tuple[Any, ...]:
         handle, retry_if = self._handle(self._creation.result()), self._retry.retry_if
         text = attrs.evolve(handle, retry=attrs.evolve(handle.retry, retry_if=None)).encode()
-        return (_unpickle, (type(self), text, retry_if))
+        return (_unpickle, (type(self), text, retry_if, self._connection.trace_path))
 
     def _handle(self, sampling_session_id: str) -> SamplerHandle:
         session_id, dialect = self._session.known_id, self._connection.known_dialect
@@ -199,7 +212,8 @@ class CopyableSampler(AwaitableClient):
         is_forked = not self._connection.is_of_this_process and not is_embedded(self._connection.base_url)
         if is_forked and self._creation.state == "done":
             handle = self._handle(self._creation.result())
-            self._become_copy(join_shared_session(handle), handle)
+            lifetime = join_shared_session(handle, trace_path=self._connection.trace_path)
+            self._become_copy(lifetime, handle)
 
     def _context_length(self) -> int | None:
         """Return the context length of the model, if it is known without a request."""
@@ -207,6 +221,9 @@ class CopyableSampler(AwaitableClient):
         return context_length or self._inherited_context_length
 
 
-def _unpickle(cls: type[CopyableSampler], text: str, retry_if: RetryIf | None) -> CopyableSampler:
+def _unpickle(
+    cls: type[CopyableSampler], text: str, retry_if: RetryIf | None, trace_path: Path | None = None
+) -> CopyableSampler:
     handle = SamplerHandle.decode(text)
-    return cls._from_handle(attrs.evolve(handle, retry=attrs.evolve(handle.retry, retry_if=retry_if)), None)
+    handle = attrs.evolve(handle, retry=attrs.evolve(handle.retry, retry_if=retry_if))
+    return cls._from_handle(handle, None, trace_path=trace_path)

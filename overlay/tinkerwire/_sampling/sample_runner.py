@@ -16,6 +16,7 @@ from .._connection.retry_rules import Decision, Loop, error_types, find_rule
 from .._connection.start_queue import StartQueue
 from .._futures.deadline import remaining_s
 from .._futures.operation_record import current_operation
+from .._futures.operation_trace import error_name
 from .._polling.batched_poller import BatchedPoller
 from .._polling.pending_result import PendingResult
 from .._polling.poller import Poller
@@ -67,7 +68,7 @@ class SampleRunner:
                     raise
                 await asyncio.sleep(self._retry.delay(attempt))
             else:
-                self.usage_counter.add_sample(request.prompt, response)
+                self.usage_counter.add_sample(request.prompt, response, current_operation().trace)
                 missing = " and ".join(missing_fields(request, response))
                 if missing:
                     text = "the server returned no %s, although the request asks for them"
@@ -86,7 +87,11 @@ class SampleRunner:
         rejections = 0
         while True:
             async with self.limit.slot(self._reserved_polls()) as slot:
-                self.start_queue.mark_started(current_operation())
+                record = current_operation()
+                self.start_queue.mark_started(record)
+                trace = record.trace
+                if trace is not None:
+                    trace.add("slot", self.limit.in_flight, self.limit.ceiling)
                 if call is None or encoded is None:
                     # Not before: thousands of samples may wait for a slot.
                     call = asample(body=attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
@@ -110,7 +115,9 @@ class SampleRunner:
                     if exceeds_deadline or not self._retry.should_retry(error) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
-                    current_operation().step = str(error)
+                    record.step = str(error)
+                    if trace is not None:
+                        trace.add("retry", trace.sends, error_name(error), wait)
                 else:
                     slot.sent()
                     # Thousands of samples may be in flight, and the server has their prompts.

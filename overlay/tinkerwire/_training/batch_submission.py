@@ -14,7 +14,7 @@ from .._connection.connection import Connection
 from .._futures.operation_record import current_operation
 from .._usage import UsageCounter
 from .._wire.server_futures import Submission
-from .chunking import ChunkLimits, split_batch
+from .chunking import ChunkLimits, count_values, split_batch
 from .metrics import MetricWarnings
 from .request_size import request_size, size_around
 from .result_merging import check_all_or_none, check_outputs, merge_results
@@ -68,13 +68,18 @@ class BatchSubmitter:
         planned: list[list[models.Datum]] = []
         chunks: list[list[models.Datum]] = []
         first = 0
+        trace = current_operation().trace
         while remaining:
             current_dialect = await self._connection.dialect()
             if current_dialect is not dialect:
                 # The first chunk may have shown which body form the server accepts for the others.
                 dialect, size = current_dialect, request_size(current_dialect, name, batch.data)
-                planned = list(split_batch(remaining, self._limits.within(current_dialect.config), size, around))
+                limits = self._limits.within(current_dialect.config)
+                planned = list(split_batch(remaining, limits, size, around))
                 current_operation().total = len(chunks) + len(planned)
+                if trace is not None:
+                    sizes = len(batch.data), sum(map(count_values, batch.data)), current_operation().total
+                    trace.add("split", *sizes, *attrs.astuple(limits))
             chunk = planned.pop(0)
             remaining = remaining[len(chunk) :]
             chunks.append(chunk)
@@ -116,5 +121,5 @@ class BatchSubmitter:
             self._connection.throttled_log.warn(
                 "no outputs", "Forward: the server returned no outputs for %d datums", len(chunk)
             )
-        self._usage.add_batch(chunk, backward=kind == "ForwardBackward")
+        self._usage.add_batch(chunk, backward=kind == "ForwardBackward", trace=current_operation().trace)
         return output

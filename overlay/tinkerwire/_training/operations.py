@@ -17,6 +17,7 @@ from .._futures.deadline import deadline_error, is_deadline_passed
 from .._futures.future import APIFuture
 from .._futures.logger import log
 from .._futures.operation_record import OperationRecord, current_operation
+from .._futures.operation_trace import OperationTrace
 from .._transport.address import is_tinker_service
 from .._usage import UsageCounter
 from .._wire.server_futures import Submission
@@ -183,6 +184,9 @@ class Operations:
             except Exception as error:
                 self._creation_error = error
                 raise
+        trace = current_operation().trace
+        if trace is not None:
+            self._mark_model(trace, self._model_id)
         return self._model_id
 
     def _created_model_id(self) -> str:
@@ -195,7 +199,15 @@ class Operations:
             error = copy.copy(cause) if isinstance(cause, TinkerError) else TinkerError(text)
             error.args, error.message = (text,), text
             raise error from cause
+        trace = current_operation().trace
+        if trace is not None:
+            trace.add("turn")
+            self._mark_model(trace, self._model_id)
         return self._model_id
+
+    def _mark_model(self, trace: OperationTrace, model_id: str) -> None:
+        """Record which model an operation works on."""
+        trace.model_id, trace.model = model_id, self._connection.known_models.base_models.get(model_id, "")
 
     async def record_failure(self, work: Coroutine[Any, Any, T]) -> T:
         """Run an operation, and record its failure if it trains the model."""

@@ -7,7 +7,7 @@ from tinkerwire_base.errors import APIStatusError, SequenceConflictError, Tinker
 from tinkerwire_generated import models
 
 from .._connection.connection import Connection
-from .._connection.sender import OnRetry
+from .._connection.send_options import OnRetry
 from .._transport.backpressure import Traffic
 from .._wire.dialect import BATCH_OPERATIONS, Dialect
 from .._wire.server_futures import Submission

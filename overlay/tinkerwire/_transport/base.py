@@ -8,6 +8,7 @@ from typing import Protocol
 from tinkerwire_base.call import WireRequest, WireResponse
 
 from .._futures.deadline import clamp_timeout, remaining_s
+from .._futures.operation_record import current_operation
 from .backpressure import Traffic
 from .errors import no_time_error
 
@@ -70,9 +71,14 @@ class ConnectionSlot:
     async def _wait(self) -> None:
         acquiring = asyncio.ensure_future(self._free.acquire())
         is_in_time = False
+        trace = current_operation().trace
+        if trace is not None:
+            trace.add("wait_connection")
         try:
             await asyncio.wait({acquiring}, timeout=clamp_timeout(remaining_s()))
             is_in_time = acquiring.done()
+            if trace is not None:
+                trace.add("connection")
         finally:
             if not is_in_time:
                 acquiring.cancel()
