@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import TinkerError
 
@@ -28,8 +26,16 @@ def trace_attempts(
         return response
 
     def traced_retry(error: TinkerError, wait: float) -> None:
-        trace.add("retry", number, error_name(error), wait)
+        trace.add_poll("retry", number, error_name(error), wait)
         if on_retry is not None:
             on_retry(error, wait)
 
-    return attrs.evolve(options, on_retry=traced_retry), traced_exchange
+    traced_options: SendOptions[T] = SendOptions(
+        traffic=options.traffic,
+        policy=options.policy,
+        timeout_s=options.timeout_s,
+        raise_immediately=options.raise_immediately,
+        on_retry=traced_retry,
+        replace=options.replace,
+    )
+    return traced_options, traced_exchange

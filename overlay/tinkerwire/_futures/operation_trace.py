@@ -5,10 +5,26 @@ from __future__ import annotations
 from time import monotonic
 from typing import Any
 
-MAX_EVENTS = 500
-"""Events that are kept of one operation; a long one that is polled often has more, which are counted."""
-Event = tuple[Any, ...]
-"""Name, monotonic time in seconds, and the values of the event; docs/tracing.md lists them."""
+EVENT_VALUES = {
+    "start": 0,
+    "turn": 0,
+    "slot": 2,
+    "split": 6,
+    "encoded": 1,
+    "wait_connection": 0,
+    "connection": 0,
+    "send": 2,
+    "response": 3,
+    "retry": 3,
+    "poll": 2,
+    "unready": 3,
+    "poll_error": 2,
+    "ready": 2,
+    "decoded": 1,
+}
+"""Names of the events, and how many values follow the name and the time; docs/tracing.md explains them."""
+MAX_ITEMS = 2_000
+"""Length of the events of one operation; further events of polls are counted, as of one that is polled for hours."""
 
 
 def error_name(error: BaseException) -> str:
@@ -63,7 +79,9 @@ class OperationTrace:
         self.step = step
         self.asked = asked
         self.context = context
-        self.events: list[Event] = []
+        self.events: list[Any] = []
+        """Name, monotonic time in seconds and values of each event, one after the other: a list of tuples would cost
+        more than all else."""
         self.omitted_events = 0
         self.end = 0.0
         """Monotonic time at which the caller could have the result; 0 before."""
@@ -86,10 +104,12 @@ class OperationTrace:
 
     def add(self, name: str, *values: object) -> None:
         """Add an event that happens now."""
-        if self.end:  # a cancelled operation still cleans up
-            return
-        if len(self.events) < MAX_EVENTS:
-            self.events.append((name, monotonic(), *values))
+        self.events.extend((name, monotonic(), *values))
+
+    def add_poll(self, name: str, *values: object) -> None:
+        """Add an event of a poll, unless the operation has too many."""
+        if len(self.events) < MAX_ITEMS:
+            self.events.extend((name, monotonic(), *values))
         else:
             self.omitted_events += 1
 

@@ -130,7 +130,7 @@ class Poller(Generic[T]):
             request = await self._request(iteration)
             iteration += 1
             if self._trace is not None:
-                self._trace.add("poll", self._number, len(request.content or b""))
+                self._trace.add_poll("poll", self._number, len(request.content or b""))
             try:
                 response = await self._connection.exchange(request, self._pending.traffic, POLL_TIMEOUT_S)
             except APITimeoutError as error:
@@ -158,7 +158,7 @@ class Poller(Generic[T]):
                     wait = self._delay_unfinished(body, sent_at)
                     if self._trace is not None:
                         state = state_name(self._record.queue_state)
-                        self._trace.add("unready", self._number, state, len(response.content))
+                        self._trace.add_poll("unready", self._number, state, len(response.content))
                 else:
                     wait = await self._delay_after_status(response, body)
             await asyncio.sleep(min(wait, max(0.0, remaining_s())))
@@ -219,7 +219,7 @@ class Poller(Generic[T]):
         now = time.monotonic()
         self._record.reason = str(error)
         if self._trace is not None:
-            self._trace.add("poll_error", self._number, error_name(error))
+            self._trace.add_poll("poll_error", self._number, error_name(error))
         if error.may_have_been_sent or isinstance(error, InternalServerError):
             # The server may have given the result, and this response is all that arrived.
             self._was_accepted = True

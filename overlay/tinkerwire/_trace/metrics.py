@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 
 from .._futures.operation_trace import OperationTrace
+from .events import split_events
 from .sketch import Distribution, Sketch
-from .summary import PHASES, Summary
+from .summary import PHASES, Summary, summarize
 
 
 @attrs.frozen(kw_only=True)
@@ -110,13 +111,13 @@ class Metrics:
         operations = {kind: counts.metrics() for kind, counts in self._kinds.items()}
         return MetricsSnapshot(started_at=self._started_at, taken_at=time.time(), operations=operations)
 
-    def _add(self, operations: Sequence[tuple[OperationTrace, Summary]]) -> None:
+    def _add(self, operations: Sequence[OperationTrace]) -> None:
         with self._lock:
-            for trace, summary in operations:
+            for trace in operations:
                 counts = self._kinds.get(trace.kind)
                 if counts is None:
                     counts = self._kinds[trace.kind] = _Counts()
-                counts.add(trace, summary)
+                counts.add(trace, summarize(trace.asked, split_events(trace.events), trace.end))
 
 
 class MetricsReceiver:
@@ -127,7 +128,7 @@ class MetricsReceiver:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
-    def receive(self, operations: Sequence[tuple[OperationTrace, Summary]], dropped: int) -> None:
+    def receive(self, operations: Sequence[OperationTrace], dropped: int) -> None:
         """Count the operations."""
         self._metrics._add(operations)
 

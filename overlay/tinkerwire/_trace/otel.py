@@ -16,7 +16,8 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from .._futures.operation_trace import OperationTrace
 from ..version import __version__
-from .summary import PHASES, Summary
+from .events import Event, split_events
+from .summary import PHASES, Summary, summarize
 
 PROVIDER = "tinker"
 OPERATION_NAMES = {"Sample": "text_completion"}
@@ -60,13 +61,15 @@ class OpenTelemetryReceiver:
         self._bytes = meter.create_counter("tinkerwire.io", "By", "Bodies of requests and responses")
         self._server = _server_attributes(base_url)
 
-    def receive(self, operations: Sequence[tuple[OperationTrace, Summary]], dropped: int) -> None:
+    def receive(self, operations: Sequence[OperationTrace], dropped: int) -> None:
         """Export operations."""
         # Times of spans are on the clock of the system, times of events on one that never jumps.
         offset = time.time() - time.monotonic()
-        for operation, summary in operations:
+        for operation in operations:
+            events = split_events(operation.events)
+            summary = summarize(operation.asked, events, operation.end)
             attributes = self._attributes(operation)
-            self._export_span(operation, summary, attributes, offset)
+            self._export_span(operation, events, summary, attributes, offset)
             self._export_metrics(operation, summary, attributes)
 
     def close(self) -> None:
@@ -85,7 +88,12 @@ class OpenTelemetryReceiver:
         return attributes
 
     def _export_span(
-        self, operation: OperationTrace, summary: Summary, attributes: dict[str, Any], offset: float
+        self,
+        operation: OperationTrace,
+        events: Sequence[Event],
+        summary: Summary,
+        attributes: dict[str, Any],
+        offset: float,
     ) -> None:
         def stamp(seconds: float) -> int:
             return int((seconds + offset) * NANOSECONDS)
@@ -114,8 +122,7 @@ class OpenTelemetryReceiver:
             span.set_attribute("gen_ai.usage.input_tokens", operation.input_tokens)
         if operation.output_tokens:
             span.set_attribute("gen_ai.usage.output_tokens", operation.output_tokens)
-        events = [event for event in operation.events if event[0] in EVENT_ATTRIBUTES]
-        for event in events[:MAX_SPAN_EVENTS]:
+        for event in [event for event in events if event[0] in EVENT_ATTRIBUTES][:MAX_SPAN_EVENTS]:
             values = dict(zip(EVENT_ATTRIBUTES[event[0]], event[2:], strict=False))
             span.add_event(event[0], values, stamp(event[1]))
         if operation.outcome in ("failed", "unfinished"):

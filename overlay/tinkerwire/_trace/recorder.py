@@ -18,7 +18,7 @@ from .._futures.background_thread import BackgroundThread
 from .._futures.event_loop import LOOP
 from .._futures.operation_record import OperationRecord
 from .._futures.operation_trace import OperationTrace
-from .summary import Summary, summarize
+from .events import join_events, split_events
 
 BATCH_S = 0.5
 """Seconds for which finished operations are collected; a killed process loses those of this time."""
@@ -36,7 +36,7 @@ class Receiver(Protocol):
     capture: Callable[[], object] | None
     """Returns what an operation takes from its caller; called on the caller's thread. None if it takes nothing."""
 
-    def receive(self, operations: Sequence[tuple[OperationTrace, Summary]], dropped: int) -> None:
+    def receive(self, operations: Sequence[OperationTrace], dropped: int) -> None:
         """Take finished operations, and the number of those that were dropped before them."""
 
     def close(self) -> None:
@@ -44,14 +44,10 @@ class Receiver(Protocol):
 
 
 class Recorder:
-    """Records the operations of one connection.
+    """Records the operations of one connection, and gives them to receivers on a thread of its own."""
 
-    Args:
-        receivers: get the finished operations, on a thread of their own.
-    """
-
-    def __init__(self, receivers: Sequence[Receiver] = ()) -> None:
-        self._receivers = list(receivers)
+    def __init__(self) -> None:
+        self._receivers: list[Receiver] = []
         self._open: dict[OperationTrace, None] = {}
         self._ended: deque[OperationTrace] = deque()
         self._dropped = 0
@@ -92,21 +88,20 @@ class Recorder:
     def end(self, record: OperationRecord, future: concurrent.futures.Future[Any]) -> None:
         """Record that the future of an operation has its outcome; on any thread."""
         trace = record.trace
-        if trace is None or self._open.pop(trace, trace) is trace:  # it has ended, or closing has recorded it
+        if trace is None or self._open.pop(trace, trace) is trace:  # closing has recorded it
             return
         if future.cancelled():
             outcome = "cancelled"
-        elif (error := future.exception()) is not None:
+        elif (error := concurrent.futures.Future.exception(future)) is not None:  # without a place for waiting threads
             outcome, trace.error = "failed", type(error).__name__
         else:
             outcome = "done"
         trace.is_awaited = bool(record.waiters)
-        self._finish(trace, record, outcome)
+        trace.kind, trace.request_ids = record.kind or trace.kind, record.request_ids
+        self._finish(trace, outcome)
 
-    def _finish(self, trace: OperationTrace, record: OperationRecord | None, outcome: str) -> None:
+    def _finish(self, trace: OperationTrace, outcome: str) -> None:
         trace.outcome, trace.end = outcome, monotonic()
-        if record is not None:
-            trace.kind, trace.request_ids = record.kind or trace.kind or NAMELESS, record.request_ids
         if len(self._ended) >= MAX_PENDING:
             self._dropped += 1
         else:
@@ -116,12 +111,9 @@ class Recorder:
         elif not self._is_scheduled:
             self._is_scheduled = True
             try:
-                LOOP.call(self._schedule)
+                LOOP.call(_schedule(self))
             except RuntimeError:  # the loop has ended
                 self.flush()
-
-    def _schedule(self) -> None:
-        asyncio.get_running_loop().call_later(BATCH_S, WRITER.call, self.flush)
 
     # --- receivers -------------------------------------------------------------------------------------------------
 
@@ -129,13 +121,14 @@ class Recorder:
         """Pass all finished operations to the receivers; on any thread."""
         with self._lock:
             self._is_scheduled = False
-            ended, dropped, self._dropped = self._ended, self._dropped, 0
-            operations: list[tuple[OperationTrace, Summary]] = []
-            while ended:
-                trace = ended.popleft()
-                if trace.events and trace.events[-1][1] > trace.end:  # another thread ended it just before the event
-                    trace.end = trace.events[-1][1]
-                operations.append((trace, summarize(trace.asked, trace.events, trace.end)))
+            dropped, self._dropped = self._dropped, 0
+            operations = [self._ended.popleft() for _ in range(len(self._ended))]
+            for trace in operations:
+                trace.kind = trace.kind or NAMELESS
+                if trace.outcome not in ("done", "failed"):
+                    # It may still clean up, which adds events.
+                    kept = [event for event in split_events(list(trace.events)) if event[1] <= trace.end]
+                    trace.events = join_events(kept)
             if operations or dropped:
                 for receiver in self._receivers:
                     receiver.receive(operations, dropped)
@@ -148,8 +141,7 @@ class Recorder:
             self._closed = True
             for trace in list(self._open):
                 if self._open.pop(trace, trace) is None:
-                    trace.kind = trace.kind or NAMELESS
-                    self._finish(trace, None, "unfinished")
+                    self._finish(trace, "unfinished")
             self.flush()
             for receiver in self._receivers:
                 receiver.close()
@@ -160,6 +152,10 @@ class Recorder:
         """Forget everything in a forked child: the operations and the file belong to the parent."""
         self._closed, self._receivers = True, []
         self._open, self._ended, self._lock = {}, deque(), threading.RLock()
+
+
+def _schedule(recorder: Recorder) -> Callable[[], object]:
+    return lambda: asyncio.get_running_loop().call_later(BATCH_S, WRITER.call, recorder.flush)
 
 
 WRITER = BackgroundThread("tinkerwire-trace")

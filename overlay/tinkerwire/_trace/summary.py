@@ -7,10 +7,11 @@ when the last request is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import attrs
+
+from .events import Event
 
 PHASES = ("queue", "encode", "submit", "server", "decode", "deliver")
 """Waiting for a turn or a slot; encoding and waiting for a connection; sending until accepted, retries included; the
@@ -37,12 +38,12 @@ class Summary:
     """Seconds in which requests waited for a free connection."""
 
 
-def summarize(asked: float, events: Iterable[Sequence[Any]], end: float) -> Summary:
+def summarize(asked: float, events: Iterable[Event], end: float) -> Summary:
     """Return the summary of an operation.
 
     Args:
         asked: time of the call.
-        events: its events, see :mod:`tinkerwire._futures.operation_trace`.
+        events: its events.
         end: time at which the caller could have the result.
     """
     queued = asked

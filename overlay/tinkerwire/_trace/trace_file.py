@@ -25,7 +25,6 @@ from .._futures.fork_lock import ForkLock
 from .._futures.logger import log
 from .._futures.operation_trace import OperationTrace
 from ..version import __version__
-from .summary import Summary
 
 FORMAT_VERSION = 1
 FIRST_BYTES = b'{"tinkerwire_trace":'
@@ -64,7 +63,7 @@ class TraceFile:
         self._is_torn = self._size > 0
         self._write_line(self._describe_process())
 
-    def write(self, operations: Sequence[tuple[OperationTrace, Summary]], client: int, dropped: int) -> None:
+    def write(self, operations: Sequence[OperationTrace], client: int, dropped: int) -> None:
         """Append finished operations; never raise an error.
 
         Args:
@@ -72,7 +71,7 @@ class TraceFile:
             client: number of the client among those of this process.
             dropped: number of operations that are missing before these.
         """
-        lines = [_encode(trace, client) for trace, _ in operations]
+        lines = [_encode(trace, client) for trace in operations]
         with self._lock:
             self._lost += dropped
             try:
@@ -209,7 +208,7 @@ class FileReceiver:
         self._file = _open_shared(self.path)
         self._client = next(_client_numbers)
 
-    def receive(self, operations: Sequence[tuple[OperationTrace, Summary]], dropped: int) -> None:
+    def receive(self, operations: Sequence[OperationTrace], dropped: int) -> None:
         """Append the operations."""
         self._file.write(operations, self._client, dropped)
 
