@@ -13,6 +13,7 @@ from tinkerwire_base.errors import APIConnectionError, TinkerError
 from .._credentials.redaction import Redaction
 from .._futures.deadline import remaining_s
 from .._futures.operation_record import current_operation
+from .._futures.operation_trace import OperationTrace, error_name
 from .._transport.backpressure import Traffic
 from .._wire.server_futures import DeferredResult
 from .build_recorder import Exchange
@@ -21,7 +22,6 @@ from .retry import RepeatedErrors, RetryConfig
 from .send_options import SendOptions, T
 from .session_state import SessionState
 from .throttled_log import ThrottledLog
-from .traced_attempts import trace_attempts
 
 FIRST_RESPONSE_BUDGET_S = 6.0
 """Time after which a server that no connection has reached is taken for a wrong address."""
@@ -73,16 +73,20 @@ class Sender:
         if self._session_state.is_expired and self._session_state.is_used_by(traffic):
             raise self._session_state.expired_error("as the response to its heartbeat shows")
         started, attempt, record = time.monotonic(), 0, current_operation()
-        if record.trace is not None:
-            options, exchange = trace_attempts(record.trace, options, exchange)
-        repeated = RepeatedErrors(request.path)
+        trace, repeated = record.trace, RepeatedErrors(request.path)
+        number = 0 if trace is None else trace.start_send()
         while True:
             attempt += 1
             attempt_started = time.monotonic()
             record.step = f"{request.method} {self._base_url}{request.path}: no response yet to attempt {attempt}"
             try:
                 left_s = policy.time_limit - (attempt_started - started)
-                result = read(await exchange(request, traffic, options.timeout_s, left_s))
+                if trace is not None:
+                    trace.add("send", number, len(request.content or b""))
+                response = await exchange(request, traffic, options.timeout_s, left_s)
+                if trace is not None:
+                    trace.add("response", number, response.status, len(response.content))
+                result = read(response)
                 record.step = ""
                 return result
             except DeferredResult as deferred_result:
@@ -97,8 +101,7 @@ class Sender:
                 if replacement is not None:
                     request, read = replacement.request, replacement.read
                     if replacement.is_due:
-                        if options.on_retry is not None:
-                            options.on_retry(error, 0.0)
+                        _report_retry(options, trace, number, error, 0.0)
                         continue
                     error = replacement.error
                 is_permanent = repeated.is_permanent(error)
@@ -117,8 +120,7 @@ class Sender:
                     raise error
                 if attempt > 1 or self._exchanger.last_response_at is None:
                     self._throttled_log.warn("retry", "%s; attempt %d follows in %.1f s", error, attempt + 1, wait)
-                if options.on_retry is not None:
-                    options.on_retry(error, wait)
+                _report_retry(options, trace, number, error, wait)
                 record.step = str(error)
             await asyncio.sleep(wait)
         record.step = ""
@@ -129,3 +131,12 @@ class Sender:
         """Return whether the address is most likely wrong, and the user did not set how long to retry."""
         is_unreached = isinstance(error, APIConnectionError) and not self._exchanger.is_server_reached
         return is_unreached and policy.has_default_limits and next_end_s > FIRST_RESPONSE_BUDGET_S
+
+
+def _report_retry(
+    options: SendOptions[Any], trace: OperationTrace | None, number: int, error: TinkerError, wait: float
+) -> None:
+    if trace is not None:
+        trace.add_poll("retry", number, error_name(error), wait)
+    if options.on_retry is not None:
+        options.on_retry(error, wait)

@@ -98,6 +98,7 @@ class Recorder:
             outcome = "done"
         trace.is_awaited = bool(record.waiters)
         trace.kind, trace.request_ids = record.kind or trace.kind, record.request_ids
+        record.trace = None  # the caller may keep the future, and the record with it
         self._finish(trace, outcome)
 
     def _finish(self, trace: OperationTrace, outcome: str) -> None:

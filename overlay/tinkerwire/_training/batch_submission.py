@@ -14,7 +14,7 @@ from .._connection.connection import Connection
 from .._futures.operation_record import current_operation
 from .._usage import UsageCounter
 from .._wire.server_futures import Submission
-from .chunking import ChunkLimits, count_values, split_batch
+from .chunking import ChunkLimits, mark_split, split_batch
 from .metrics import MetricWarnings
 from .request_size import request_size, size_around
 from .result_merging import check_all_or_none, check_outputs, merge_results
@@ -78,8 +78,7 @@ class BatchSubmitter:
                 planned = list(split_batch(remaining, limits, size, around))
                 current_operation().total = len(chunks) + len(planned)
                 if trace is not None:
-                    sizes = len(batch.data), sum(map(count_values, batch.data)), current_operation().total
-                    trace.add("split", *sizes, *attrs.astuple(limits))
+                    mark_split(trace, batch, current_operation().total, limits, current_dialect.config)
             chunk = planned.pop(0)
             remaining = remaining[len(chunk) :]
             chunks.append(chunk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 
 import attrs
@@ -9,6 +10,7 @@ import attrs
 from tinkerwire_base.validators import require_int
 from tinkerwire_generated import models
 
+from .._futures.operation_trace import OperationTrace
 from .._usage import known_length
 from .request_size import RequestSize, count_indices
 
@@ -88,3 +90,33 @@ def count_values(datum: models.Datum) -> int:
     """
     stored = sum(len(tensor.raw) + count_indices(tensor) for tensor in datum.loss_fn_inputs.values())
     return known_length(datum.model_input) + stored
+
+
+def mark_split(
+    trace: OperationTrace,
+    batch: models.ForwardBackwardInput,
+    chunks: int,
+    limits: ChunkLimits,
+    config: models.ClientConfigResponse,
+) -> None:
+    """Record how large a batch is, in how many chunks it goes out, and why.
+
+    Args:
+        trace: the trace of its operation.
+        batch: the batch.
+        chunks: number of its chunks.
+        limits: the limits in use.
+        config: the server's client/config, with its own limits.
+    """
+    loss = str(batch.loss_fn)
+    if batch.loss_fn_config:  # only whether two calls have the same one matters
+        loss += f"#{zlib.crc32(repr(sorted(batch.loss_fn_config.items())).encode()):08x}"
+    sizes = len(batch.data), sum(map(count_values, batch.data)), chunks
+    trace.add(
+        "split",
+        *sizes,
+        *attrs.astuple(limits),
+        config.fwdbwd_max_chunk_len,
+        config.fwdbwd_max_chunk_bytes_count,
+        loss,
+    )

@@ -1,55 +1,76 @@
-"""CPU of a trace: the case `sample` of the bench with and without TINKERWIRE_TRACE, by turns in fresh processes.
+"""CPU of a trace: 2,000 samples at once with and without one, by turns in one process, against the stub of the bench.
 
 python -m tests.rigs.bench.trace_cost [PAIRS]
 
-Prints the CPU of each process in milliseconds per sample, and the median ratio of all pairs.
+Prints the ratio of the CPU of each pair, their median and the ratio of the sums. Batches of one process are compared,
+because processes differ by more than a trace costs. The CPU is that of all threads, and includes writing the file.
 """
 
 from __future__ import annotations
 
-import json
+import gc
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
 from tests.rigs.bench.stub import stub_server
 
+import tinkerwire
+
 SAMPLES = 2_000
-RUNS = 5
-"""Times 2,000 samples in a process: one batch alone is too short to measure."""
-TIMEOUT_S = 600
+PROMPT_TOKENS = 1_000
+SAMPLE_TOKENS = 256
 
 
-def measure_cpu_ms(url: str, trace: Path | None) -> float:
-    """Return the CPU milliseconds per sample of a fresh process."""
-    environment = {**os.environ, "TINKER_TELEMETRY": "0"}
-    environment.pop("TINKERWIRE_TRACE", None)
-    if trace is not None:
-        environment["TINKERWIRE_TRACE"] = str(trace)
-    worker = Path(__file__).with_name("worker.py")
-    command = [sys.executable, str(worker), "tinkerwire", "sample", url, str(SAMPLES * RUNS)]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=True)
-    return float(json.loads(completed.stdout.splitlines()[-1])["cpu_ms"])
+def measure_cpu_ms(sampling: tinkerwire.SamplingClient, recorder: Any) -> float:
+    """Return the CPU milliseconds per sample of one batch, recorded or not."""
+    operations = sampling._connection.operations
+    operations.recorder = recorder
+    prompt, params = list(range(PROMPT_TOKENS)), tinkerwire.SamplingParams(max_tokens=SAMPLE_TOKENS)
+    gc.collect()
+    start = time.process_time()
+    futures = [
+        sampling.sample(tinkerwire.ModelInput.from_ints(prompt), num_samples=1, sampling_params=params)
+        for _ in range(SAMPLES)
+    ]
+    for future in futures:
+        sequence = future.result().sequences[0]
+        if len(sequence.tokens) != SAMPLE_TOKENS or len(sequence.logprobs or ()) != SAMPLE_TOKENS:
+            raise SystemExit("the stub returned another sample")
+    if recorder is not None:
+        recorder.flush()
+    return (time.process_time() - start) * 1000 / SAMPLES
 
 
 def main() -> None:
     """Measure the pairs."""
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    ratios = []
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    os.environ["TINKER_TELEMETRY"] = "0"
     with stub_server() as urls, tempfile.TemporaryDirectory() as folder:
-        for number in range(pairs):
-            figures: dict[bool, float] = {}
-            for is_traced in (number % 2 == 0, number % 2 == 1):
-                path = Path(folder, f"{number}.trace") if is_traced else None
-                figures[is_traced] = measure_cpu_ms(urls.newest, path)
-            ratios.append(figures[True] / figures[False])
-            sys.stdout.write(f"without {figures[False]:.4f} ms, with {figures[True]:.4f} ms, ratio {ratios[-1]:.3f}\n")
-            sys.stdout.flush()
-        size = sum(path.stat().st_size for path in Path(folder).glob("*.trace")) / pairs / (SAMPLES * RUNS)
-    sys.stdout.write(f"median ratio {statistics.median(ratios):.4f}; {size:.0f} bytes of trace per sample\n")
+        path = Path(folder, "run.trace")
+        retry = tinkerwire.RetryConfig(max_connections=SAMPLES)
+        with tinkerwire.ServiceClient(base_url=urls.newest, api_key="tml-bench", retry=retry, trace=path) as service:
+            sampling = service.create_sampling_client(base_model="stub/model")
+            recorder = service._connection.operations.recorder
+            measure_cpu_ms(sampling, recorder)  # warm up
+            recorded, bare = [], []
+            for number in range(pairs):
+                for is_recorded in (number % 2 == 0, number % 2 == 1):
+                    figure = measure_cpu_ms(sampling, recorder if is_recorded else None)
+                    (recorded if is_recorded else bare).append(figure)
+                sys.stdout.write(f"without {bare[-1]:.4f} ms, with {recorded[-1]:.4f} ms\n")
+                sys.stdout.flush()
+        ratios = [one / other for one, other in zip(recorded, bare, strict=True)]
+        size = path.stat().st_size / (SAMPLES * (pairs + 1))
+    sys.stdout.write(
+        f"ratio of pairs: median {statistics.median(ratios):.4f}, least {min(ratios):.4f}, most {max(ratios):.4f}; "
+        f"ratio of sums {sum(recorded) / sum(bare):.4f}; least without {min(bare):.4f} ms, least with "
+        f"{min(recorded):.4f} ms; {size:.0f} bytes of trace per sample\n"
+    )
 
 
 if __name__ == "__main__":
