@@ -60,7 +60,8 @@ def continue_recording(connection: Connection, path: Path | None) -> None:
         try:
             start_recording(connection, path)
         except (ValueError, ImportError) as error:
-            log.warning("a copy of a sampling client is not traced: %s", error)
+            # As text: a handler may keep the arguments, and an error keeps the connection.
+            log.warning("a copy of a sampling client is not traced: %s", str(error))
 
 
 def _is_exported() -> bool:

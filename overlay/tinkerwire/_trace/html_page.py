@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.resources import files
+from pathlib import Path
 
 from .advice import Advice
 from .analysis import Analysis, KindRow, StepRow
@@ -63,7 +63,7 @@ def render_page(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> s
         ),
         f"<p>{escape(analysis.cost)}</p>",
     ]
-    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -140,6 +140,8 @@ class _Reader:
                 process = self._read_process(path, value)
             elif process is None:
                 self.unreadable += 1
+            elif "closed" in value:
+                process.ended_at = max(process.ended_at, value["closed"] + process.offset)
             elif "lost" in value:
                 self.lost[process.id] = self.lost.get(process.id, 0) + int(value["lost"])
             else:

@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,11 @@ class TraceFile:
                     log.warning("%s: the trace cannot be written; operations will be missing: %s", self.path, error)
 
     def close(self) -> None:
-        """Close the file."""
+        """Note the end of the process, or of its last client, and close the file."""
         with self._lock:
             if self._descriptor >= 0:
+                with suppress(OSError):
+                    self._write_line({"closed": time.monotonic()})
                 os.close(self._descriptor)
                 self._descriptor = -1
 

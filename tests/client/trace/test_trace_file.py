@@ -1,0 +1,350 @@
+"""Trace files: what they hold, their bounds, and their processes."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import tinkerwire as tw
+from client.trace.conftest import NANO, OpenTraced
+from support.clients import KEY, PARAMS, PROMPT, datum, open_client
+from support.scripted import Gate, ScriptedResponse, ScriptedServer, in_order
+from tinkerwire._trace import trace_file
+from tinkerwire._trace.reading import Trace, read_trace
+
+
+def train(service: tw.ServiceClient) -> None:
+    """Run two steps and one sample."""
+    training = service.create_lora_training_client(NANO, rank=4)
+    for _ in range(2):
+        batch = training.forward_backward([datum(1, 2, 3)], "cross_entropy")
+        step = training.optim_step(tw.AdamParams(learning_rate=1e-3))
+        batch.result()
+        step.result()
+    training.save_weights_and_get_sampling_client().sample(PROMPT, 1, PARAMS).result()
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file."""
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_operations_have_their_events(traced: Callable[..., Trace]) -> None:
+    """A batch has its turn, size, request, polls and decoding; a sample its slot."""
+    trace = traced(train)
+    kinds = [operation.kind for operation in trace.operations]
+    assert kinds == ["CreateModel", *["ForwardBackward", "OptimStep"] * 2, "SaveWeightsForSampler", "Sample"]
+    batch, sample = trace.operations[3], trace.operations[-1]
+    names = [event[0] for event in batch.events if event[0] != "unready"]
+    assert [name for name in names if name != "poll"] == [
+        "start",
+        "turn",
+        "split",
+        "send",
+        "response",
+        "ready",
+        "decoded",
+    ]
+    assert "poll" in names
+    assert [event[0] for event in sample.events[:4]] == ["start", "slot", "send", "response"]
+    assert (batch.step, sample.step) == (1, 2)
+    assert (batch.input_tokens, batch.model, sample.model) == (3, NANO, NANO)
+    assert (sample.input_tokens, sample.output_tokens) == (PROMPT.length, PARAMS.max_tokens)
+    assert sample.sampler == trace.operations[-2].sampler != ""
+    assert batch.outcome == "done"
+    assert batch.is_awaited
+    assert len(batch.requests) == 1
+
+
+def test_nothing_is_recorded_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with tw.ServiceClient(base_url="local") as service:
+        service.get_server_capabilities()
+        assert service._connection.operations.recorder is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_variable_sets_the_path(open_traced: OpenTraced, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TINKERWIRE_TRACE", str(path))
+    with open_traced(trace=None) as service:
+        service.get_server_capabilities()
+    assert [operation.kind for operation in read_trace(path).operations] == ["get_server_capabilities"]
+
+
+@pytest.mark.parametrize("name", ["missing/run.trace", ".", "other.txt"])
+def test_unusable_path_is_rejected_at_construction(tmp_path: Path, name: str) -> None:
+    """A folder, a folder that does not exist, and a file with other content raise an error that names the path."""
+    (tmp_path / "other.txt").write_text("notes")
+    with pytest.raises(ValueError, match=r"^trace: '") as raised:
+        tw.ServiceClient(base_url="local", trace=tmp_path / name)
+    assert name.strip(".") in str(raised.value)
+    assert (tmp_path / "other.txt").read_text() == "notes"
+
+
+def test_wrong_type_of_path_is_rejected() -> None:
+    with pytest.raises(TypeError, match=r"^trace: expected a path, got int$"):
+        tw.ServiceClient(base_url="local", trace=3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="must not be empty"):
+        tw.ServiceClient(base_url="local", trace="")
+
+
+@pytest.mark.parametrize("size", ["many", "-1", "9999"])
+def test_wrong_size_is_rejected(path: Path, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TINKERWIRE_TRACE_MAX_BYTES", size)
+    with pytest.raises(ValueError, match=f"^TINKERWIRE_TRACE_MAX_BYTES must be .* got '{size}'$"):
+        tw.ServiceClient(base_url="local", trace=path)
+
+
+def test_file_is_bounded_and_counts_what_it_omits(
+    path: Path,
+    open_traced: OpenTraced,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The newest operations are kept, the others are counted, and one warning says so."""
+    monkeypatch.setenv("TINKERWIRE_TRACE_MAX_BYTES", "12000")
+    with open_traced() as service:
+        for _ in range(200):
+            service.get_server_capabilities()
+    sizes = [file.stat().st_size for file in (path, Path(f"{path}.old"))]
+    trace = read_trace(path)
+    assert max(sizes) <= 6000
+    assert len(trace.operations) + trace.omitted == 200
+    assert trace.omitted > 100
+    numbers = [operation.number for operation in trace.operations]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert [record.message for record in caplog.records if "maximum size" in record.message] != []
+    assert sum("maximum size" in record.message for record in caplog.records) == 1
+
+
+def test_full_disk_does_not_fail_operations(
+    path: Path, open_traced: OpenTraced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning is logged once; what could not be written is counted, and what follows is readable."""
+    write, is_full = os.write, [True]
+
+    def fail(descriptor: int, data: Any) -> int:
+        if is_full[0]:
+            if len(data) > 20:
+                return write(descriptor, data[:20])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    with open_traced() as service:
+        recorder = service._connection.operations.recorder
+        assert recorder is not None
+        monkeypatch.setattr(trace_file.os, "write", fail)
+        for _ in range(3):
+            service.get_server_capabilities()
+            recorder.flush()
+        is_full[0] = False
+        service.get_server_capabilities()
+    trace = read_trace(path)
+    assert (len(trace.operations), trace.lost) == (1, 3)
+    assert [record.levelname for record in caplog.records if "cannot be written" in record.message] == ["WARNING"]
+
+
+def test_clients_of_one_process_share_the_file(open_traced: OpenTraced, path: Path) -> None:
+    with open_traced() as first, open_traced() as second:
+        first.get_server_capabilities()
+        second.get_server_capabilities()
+    trace = read_trace(path)
+    assert [operation.client for operation in trace.operations] != []
+    assert len({operation.client for operation in trace.operations}) == 2
+    assert len(trace.processes) == 1
+
+
+def test_later_run_keeps_the_earlier_one(open_traced: OpenTraced, path: Path) -> None:
+    """The report shows the last run, and the earlier one on request."""
+    for count in (2, 3):
+        with open_traced() as service:
+            for _ in range(count):
+                service.get_server_capabilities()
+    assert [len(read_trace(path, run).operations) for run in (1, 2, None)] == [2, 3, 3]
+    assert read_trace(path).runs == 2
+    with pytest.raises(ValueError, match="run must be 1 to 2, got 3"):
+        read_trace(path, 3)
+
+
+def test_dropped_operations_are_in_the_trace(server: ScriptedServer, path: Path) -> None:
+    """Those that are under way when the client is closed, each once."""
+    gate = Gate()
+    server.rules["get_server_capabilities"] = in_order(ScriptedResponse(gate=gate))
+    with open_client(server.url, trace=path) as service:
+        waiting = service._capabilities()
+        server.wait_for_requests("get_server_capabilities")
+    gate.release()
+    assert isinstance(waiting.exception(), tw.ClientClosedError)
+    (operation,) = read_trace(path).operations
+    assert (operation.outcome, operation.error) == ("failed", "ClientClosedError")
+
+
+def test_operations_of_a_program_that_ends_are_unfinished(server: ScriptedServer, path: Path) -> None:
+    gate = Gate()
+    response = server.healthy_response
+    server.rules["get_server_capabilities"] = in_order(*[response] * 3, ScriptedResponse(gate=gate))
+    with run_program(server, path, "waiting = service._capabilities(); time.sleep(0.5)") as program:
+        assert program.wait(60) == 0
+    gate.release()
+    assert [operation.outcome for operation in read_trace(path).operations] == [*["done"] * 3, "unfinished"]
+
+
+PROGRAM = """
+import sys, time
+import tinkerwire as tw
+service = tw.ServiceClient(base_url=sys.argv[1], api_key="tml-x", wire_version="0.16.1")
+for _ in range(3):
+    service.get_server_capabilities()
+"""
+
+
+def run_program(server: ScriptedServer, path: Path, code: str) -> subprocess.Popen[str]:
+    """Start a program that is traced."""
+    environment = {**os.environ, "TINKERWIRE_TRACE": str(path), "TINKER_TELEMETRY": "0"}
+    command = [sys.executable, "-c", PROGRAM + code, server.url]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_program_without_close_has_a_complete_trace(server: ScriptedServer, path: Path) -> None:
+    with run_program(server, path, "") as program:
+        assert program.wait(60) == 0
+    assert [operation.outcome for operation in read_trace(path).operations] == ["done"] * 3
+
+
+def test_killed_process_leaves_a_readable_trace(server: ScriptedServer, path: Path) -> None:
+    """All operations but those of the last moment are there; half a line at the end is skipped and reported."""
+    with run_program(server, path, "time.sleep(2); print('ready', flush=True); time.sleep(60)") as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        program.send_signal(signal.SIGKILL)
+        program.wait(60)
+    with path.open("ab") as file:
+        file.write(b'{"id":99,"kind":"Sam')
+    trace = read_trace(path)
+    assert (len(trace.operations), trace.unreadable) == (3, 1)
+
+
+def test_next_process_continues_after_half_a_line(server: ScriptedServer, path: Path) -> None:
+    with run_program(server, path, "") as program:
+        program.wait(60)
+    with path.open("ab") as file:
+        file.write(b'{"id":99,"kind":"Sam')
+    with run_program(server, path, "") as program:
+        program.wait(60)
+    trace = read_trace(path)
+    assert (trace.runs, len(trace.operations), trace.unreadable) == (2, 3, 1)
+
+
+def test_processes_at_once_write_to_files_of_their_own(server: ScriptedServer, path: Path) -> None:
+    """The report joins them: their times overlap."""
+    code = "print('ready', flush=True); sys.stdin.readline()"
+    environment = {**os.environ, "TINKERWIRE_TRACE": str(path), "TINKER_TELEMETRY": "0"}
+    command = [sys.executable, "-c", PROGRAM + code, server.url]
+    programs = [
+        subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for program in programs:
+        assert program.stdout is not None
+        program.stdout.readline()
+    for program in programs:
+        program.communicate("\n", timeout=60)
+    assert sorted(file.name for file in path.parent.iterdir()) == ["run.trace", "run.trace.1", "run.trace.2"]
+    trace = read_trace(path)
+    assert (len(trace.processes), len(trace.operations), trace.runs) == (3, 9, 1)
+
+
+WORKERS = """
+import multiprocessing, sys
+import tinkerwire as tw
+
+def work(sampling):
+    sampling.sample(tw.ModelInput.from_ints([1]), 1, tw.SamplingParams(max_tokens=1)).result(60)
+
+if __name__ == "__main__":
+    url, method, path = sys.argv[1:]
+    service = tw.ServiceClient(base_url=url, api_key="tml-x", wire_version="0.16.1", trace=path)
+    sampling = service.create_sampling_client(base_model="base").result()
+    context = multiprocessing.get_context(method)
+    workers = [context.Process(target=work, args=(sampling,)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0, worker.exitcode
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_write_files_of_their_own(server: ScriptedServer, path: Path, method: str, tmp_path: Path) -> None:
+    """A forked sampler and a pickled one are traced where trace= was given, without the variable."""
+    script = tmp_path / "program.py"
+    script.write_text(WORKERS)
+    environment = {**os.environ, "TINKER_TELEMETRY": "0", "TINKER_API_KEY": KEY}
+    command = [sys.executable, "-W", "ignore", str(script), server.url, method, str(path)]
+    subprocess.run(command, env=environment, check=True, timeout=100)
+    trace = read_trace(path)
+    samples = [operation for operation in trace.operations if operation.kind == "Sample"]
+    assert len(samples) == 2
+    assert samples[0].process != trace.operations[0].process
+    assert all(operation.outcome == "done" for operation in trace.operations)
+
+
+def test_pickle_without_trace_has_no_path(server: ScriptedServer) -> None:
+    with open_client(server.url) as service:
+        sampling = service.create_sampling_client(base_model="base").result()
+        copy = pickle.loads(pickle.dumps(sampling))
+        copy.sample(PROMPT, 1, PARAMS).result()
+        assert copy._connection.operations.recorder is None
+        del copy
+
+
+def test_copy_whose_path_cannot_be_written_still_samples(
+    server: ScriptedServer, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on another machine: a warning says that the copy is not traced."""
+    folder = path.parent / "gone"
+    folder.mkdir()
+    with open_client(server.url, trace=folder / "run.trace") as service:
+        sampling = service.create_sampling_client(base_model="base").result()
+        text = pickle.dumps(sampling)
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+    with caplog.at_level(logging.WARNING):
+        copy = pickle.loads(text)
+    copy.sample(PROMPT, 1, PARAMS).result()
+    assert "a copy of a sampling client is not traced: trace: " in caplog.text
+    del copy
+
+
+def test_times_are_those_of_the_wall_clock(traced: Callable[..., Trace]) -> None:
+    before = time.time()
+    trace = traced(lambda service: service.get_server_capabilities())
+    assert before - 1 <= trace.operations[0].asked <= trace.operations[0].end <= time.time() + 1
+
+
+def test_format_of_a_line(open_traced: OpenTraced, path: Path) -> None:
+    """The members that docs/tracing.md names, and no others."""
+    with open_traced() as service:
+        service.get_server_capabilities()
+    head, operation, end = lines(path)
+    assert list(head) == ["tinkerwire_trace", "tinkerwire", "python", "process", "time", "clock", "omitted"]
+    assert head["tinkerwire_trace"] == 1
+    assert list(end) == ["closed"]
+    assert list(operation) == [
+        "id", "client", "kind", "step", "asked", "events", "end", "outcome", "awaited", "requests",
+    ]  # fmt: skip
