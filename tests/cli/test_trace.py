@@ -1,0 +1,46 @@
+"""Tests of ``tinkerwire trace``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tinkerwire as tw
+from tinkerwire._cli.main import main
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return the path of a trace of two calls."""
+    trace = tmp_path / "run.trace"
+    with tw.ServiceClient(base_url="local", trace=trace) as service:
+        service.get_server_capabilities()
+        service.get_server_capabilities()
+    return str(trace)
+
+
+def test_trace_prints_a_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", path]) == 0
+    assert "get_server_capabilities" in capsys.readouterr().out
+
+
+def test_trace_prints_json_and_writes_files(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, perfetto = tmp_path / "run.html", tmp_path / "run.json"
+    assert main(["trace", path, "--json", "--html", str(page), "--perfetto", str(perfetto)]) == 0
+    assert json.loads(capsys.readouterr().out)["operations"] == 2
+    assert page.read_text().startswith("<!doctype html>")
+    assert json.loads(perfetto.read_text())["traceEvents"]
+
+
+@pytest.mark.parametrize("arguments", [["missing"], ["--run", "7"], ["--html", "missing/run.html"]])
+def test_failure_is_one_line(
+    path: str, arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = [] if arguments == ["missing"] else [path]
+    assert main(["trace", *file, *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("tinkerwire trace: ")
+    assert error.count("\n") == 1
