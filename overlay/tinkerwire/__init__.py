@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from ._rest.client import RestClient
     from ._sampling.client import SamplingClient
     from ._service import ServiceClient
+    from ._trace.metrics import Metrics, MetricsSnapshot
     from ._training.chunking import ChunkLimits
     from ._training.client import TrainingClient
     from ._training.losses.handles import LossHandle, PerDatumLossFn
@@ -127,6 +128,8 @@ __all__ = [
     "InternalServerError",
     "LoraConfig",
     "LossHandle",
+    "Metrics",
+    "MetricsSnapshot",
     "ModelID",
     "ModelInput",
     "ModelInputChunk",
@@ -207,6 +210,8 @@ _MODULES = {
     "FutureState": "._futures.operation_record",
     "InternalServerError": "tinkerwire_base.errors",
     "LossHandle": "._training.losses.handles",
+    "Metrics": "._trace.metrics",
+    "MetricsSnapshot": "._trace.metrics",
     "NotFoundError": "tinkerwire_base.errors",
     "PerDatumLossFn": "._training.losses.handles",
     "PermissionDeniedError": "tinkerwire_base.errors",

@@ -79,6 +79,8 @@ TINKERWIRE = frozenset(
         "InternalServerError",
         "LoraConfig",
         "LossHandle",
+        "Metrics",
+        "MetricsSnapshot",
         "ModelID",
         "ModelInput",
         "ModelInputChunk",

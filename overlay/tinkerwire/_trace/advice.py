@@ -35,20 +35,20 @@ class Advice:
     rule: str
     """Name of the rule."""
     text: str
-    """What the trace shows, with figures, and what to do."""
+    """Sentences that state the figures and the remedy."""
     seconds: float
-    """Time of the run that the pattern took; 0 if the trace does not tell."""
+    """Time of the run that the pattern took; 0 if it is unknown."""
 
 
 def find_advice(trace: Trace) -> list[Advice]:
     """Return the advice that a trace proves, that about the longest time first."""
-    found = [advice for rule in RULES for advice in rule(trace.operations)]
+    found = [advice for rule in ADVICE_RULES for advice in rule(trace.operations)]
     return sorted(found, key=lambda advice: -advice.seconds)
 
 
 @attrs.frozen
 class _SplitBatch:
-    """How one batch went out; the values of a ``split`` event."""
+    """Size, requests and limits of one batch: the values of a ``split`` event."""
 
     datums: int
     values: int
@@ -337,7 +337,7 @@ def find_low_concurrency(operations: Sequence[TracedOperation]) -> Iterator[Advi
             )
 
 
-RULES: tuple[Callable[[Sequence[TracedOperation]], Iterator[Advice]], ...] = (
+ADVICE_RULES: tuple[Callable[[Sequence[TracedOperation]], Iterator[Advice]], ...] = (
     find_lost_cycles,
     find_single_samples,
     find_small_batches,

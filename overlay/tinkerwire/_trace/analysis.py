@@ -10,7 +10,7 @@ from itertools import pairwise
 import attrs
 
 from .reading import Trace, TracedOperation
-from .summary import PHASES
+from .summary import PHASE_NAMES
 
 MAX_STRAGGLERS = 10
 STRAGGLER_FACTOR = 3.0
@@ -217,7 +217,7 @@ def _kind_row(kind: str, operations: Sequence[TracedOperation]) -> KindRow:
         p95=percentile(durations, 95),
         p99=percentile(durations, 99),
         max=durations[-1],
-        phases={name: sum(summary.phases[i] for summary in summaries) for i, name in enumerate(PHASES)},
+        phases={name: sum(summary.phases[i] for summary in summaries) for i, name in enumerate(PHASE_NAMES)},
     )
 
 
@@ -290,7 +290,7 @@ def _stragglers(operations: Sequence[TracedOperation]) -> list[Straggler]:
         for operation in group:
             if operation.duration < max(STRAGGLER_FACTOR * median, MIN_STRAGGLER_S):
                 continue
-            seconds, phase = max(zip(operation.summary.phases, PHASES, strict=True))
+            seconds, phase = max(zip(operation.summary.phases, PHASE_NAMES, strict=True))
             found.append(
                 Straggler(
                     process=operation.process,

@@ -10,11 +10,11 @@ from pathlib import Path
 from .advice import Advice
 from .analysis import Analysis, KindRow, StepRow
 from .reading import Trace
-from .summary import PHASES
+from .summary import PHASE_NAMES
 from .table import describe_gaps
 from .timeline import render_timeline
 
-MAX_STEPS = 200
+MAX_PAGE_STEPS = 200
 Cells = Sequence[str]
 
 
@@ -77,7 +77,7 @@ def _facts(trace: Trace, analysis: Analysis) -> str:
     facts = [
         (f"{analysis.duration:.3f} s", "duration"),
         (f"{len(trace.operations):,}", "operations"),
-        (f"{len(trace.processes):,}", "processes"),
+        (f"{len(trace.processes):,}", "process" if len(trace.processes) == 1 else "processes"),
         (f"{sum(row.retries for row in analysis.kinds):,}", "retries"),
         (f"{analysis.idle:.3f} s", "nothing under way"),
     ]
@@ -97,7 +97,7 @@ def _advice(advice: Sequence[Advice]) -> str:
 
 
 def _kinds(rows: Sequence[KindRow]) -> str:
-    legend = "".join(f'<li><i class="p{number}"></i>{phase}</li>' for number, phase in enumerate(PHASES))
+    legend = "".join(f'<li><i class="p{number}"></i>{phase}</li>' for number, phase in enumerate(PHASE_NAMES))
     bars = []
     for row in rows:
         parts = "".join(
@@ -109,7 +109,7 @@ def _kinds(rows: Sequence[KindRow]) -> str:
         bars.append(f'<div class="bar"><span>{escape(row.kind)}</span><div>{parts}</div></div>')
     table = _table(
         "Operations: seconds from the call to the result",
-        ("operation", "count", "failed", "cancelled", "retries", "polls", "p50", "p95", "p99", "max", *PHASES),
+        ("operation", "count", "failed", "cancelled", "retries", "polls", "p50", "p95", "p99", "max", *PHASE_NAMES),
         (
             (
                 row.kind,
@@ -129,8 +129,8 @@ def _kinds(rows: Sequence[KindRow]) -> str:
 
 def _steps(rows: Sequence[StepRow]) -> str:
     title = "Steps: an optim_step, and what came since the one before"
-    if len(rows) > MAX_STEPS:
-        title += f" (the last {MAX_STEPS} of {len(rows):,})"
+    if len(rows) > MAX_PAGE_STEPS:
+        title += f" (the last {MAX_PAGE_STEPS} of {len(rows):,})"
     return _table(
         title,
         ("step", "seconds", "idle", "operations", "seconds under way"),
@@ -142,16 +142,20 @@ def _steps(rows: Sequence[StepRow]) -> str:
                 ", ".join(f"{count} {kind}" for kind, count in row.counts.items()),
                 ", ".join(f"{kind} {seconds:.3f}" for kind, seconds in row.busy.items()),
             )
-            for row in rows[-MAX_STEPS:]
+            for row in rows[-MAX_PAGE_STEPS:]
         ),
     )
 
 
 def _table(title: str, names: Cells, rows: Iterable[Sequence[str | int | float]]) -> str:
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    if not body:
+    cells = list(rows)
+    if not cells:
         return ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in cells)
+    head = "".join(
+        f"<th>{escape(name)}</th>" if isinstance(cell, str) else f'<th class="number">{escape(name)}</th>'
+        for name, cell in zip(names, cells[0], strict=True)
+    )
     return (
         f"<h2>{escape(title)}</h2>"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -12,7 +12,7 @@ import attrs
 from .._futures.operation_trace import OperationTrace
 from .events import split_events
 from .sketch import Distribution, Sketch
-from .summary import PHASES, Summary, summarize
+from .summary import PHASE_NAMES, Summary, summarize
 
 
 @attrs.frozen(kw_only=True)
@@ -144,7 +144,7 @@ class _Counts:
         self.requests = self.retries = self.polls = self.bytes_out = self.bytes_in = 0
         self.input_tokens = self.output_tokens = 0
         self.duration = Sketch()
-        self.phases = tuple(Sketch() for _ in PHASES)
+        self.phases = tuple(Sketch() for _ in PHASE_NAMES)
         self.connection_wait = Sketch()
 
     def add(self, trace: OperationTrace, summary: Summary) -> None:
@@ -180,6 +180,6 @@ class _Counts:
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             duration=self.duration.distribution(),
-            phases={name: sketch.distribution() for name, sketch in zip(PHASES, self.phases, strict=True)},
+            phases={name: sketch.distribution() for name, sketch in zip(PHASE_NAMES, self.phases, strict=True)},
             connection_wait=self.connection_wait.distribution(),
         )

@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from .._futures.operation_trace import OperationTrace
 from ..version import __version__
 from .events import Event, split_events
-from .summary import PHASES, Summary, summarize
+from .summary import PHASE_NAMES, Summary, summarize
 
 PROVIDER = "tinker"
 OPERATION_NAMES = {"Sample": "text_completion"}
@@ -134,7 +134,7 @@ class OpenTelemetryReceiver:
         for kind, count in (("input", operation.input_tokens), ("output", operation.output_tokens)):
             if count:
                 self._tokens.record(count, {**attributes, "gen_ai.token.type": kind})
-        for phase, seconds in zip(PHASES, summary.phases, strict=True):
+        for phase, seconds in zip(PHASE_NAMES, summary.phases, strict=True):
             self._phase.record(seconds, {**attributes, "tinkerwire.phase": phase})
         if summary.retries:
             self._retries.add(summary.retries, attributes)

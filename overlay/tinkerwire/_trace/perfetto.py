@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import Any
 
 from .reading import Trace, TracedOperation
-from .summary import PHASES
+from .summary import PHASE_NAMES
 
 MICROSECONDS = 1_000_000
 INSTANTS = frozenset({"retry", "poll_error", "unready"})
@@ -84,7 +84,7 @@ def _slices(operation: TracedOperation, pid: int, tid: int, start: float) -> lis
         }
     ]
     at = operation.asked
-    for phase, seconds in zip(PHASES, operation.summary.phases, strict=True):
+    for phase, seconds in zip(PHASE_NAMES, operation.summary.phases, strict=True):
         if seconds > 0:
             begin, end = stamp(at), min(stamp(at + seconds), stamp(operation.end))
             slices.append(

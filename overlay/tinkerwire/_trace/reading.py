@@ -16,7 +16,7 @@ from .summary import Summary, summarize
 from .trace_file import FIRST_BYTES, FORMAT_VERSION
 
 FURTHER_FILE = re.compile(r"(\.\d+)?(\.old)?")
-"""What follows the name of a trace in the names of its other files."""
+"""Suffixes of the other files of a trace."""
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +70,7 @@ class TracedProcess:
     tinkerwire: str
     python: str
     offset: float
-    """What turns its monotonic times into Unix times."""
+    """Seconds to add to its monotonic times, for Unix times."""
 
 
 @attrs.frozen(kw_only=True)

@@ -24,7 +24,7 @@ BATCH_S = 0.5
 """Seconds for which finished operations are collected; a killed process loses those of this time."""
 MAX_PENDING = 20_000
 """Finished operations that wait for a slow receiver; further ones are dropped, and the file counts them."""
-CLOSE_S = 5.0
+RECEIVERS_S = 5.0
 """Time limit for receivers to take what they have."""
 NAMELESS = "call"
 """Kind of an operation that sent no request, and has no name."""
@@ -136,7 +136,7 @@ class Recorder:
 
     def close(self) -> None:
         """Record the operations under way as unfinished, pass on all operations, and close the receivers."""
-        if self._closed or not self._lock.acquire(timeout=CLOSE_S):  # a receiver is stuck, as on a dead disk
+        if self._closed or not self._lock.acquire(timeout=RECEIVERS_S):  # a receiver is stuck, as on a dead disk
             return
         try:
             self._closed = True

@@ -13,7 +13,7 @@ import attrs
 
 from .events import Event
 
-PHASES = ("queue", "encode", "submit", "server", "decode", "deliver")
+PHASE_NAMES = ("queue", "encode", "submit", "server", "decode", "deliver")
 """Waiting for a turn or a slot; encoding and waiting for a connection; sending until accepted, retries included; the
 server's work and the polls for it; decoding; delivery to the caller."""
 BEFORE_ENCODING = frozenset({"start", "turn", "slot"})
@@ -24,7 +24,7 @@ class Summary:
     """Figures of one operation."""
 
     phases: tuple[float, ...]
-    """Seconds by phase, in the order of PHASES."""
+    """Seconds by phase, in the order of PHASE_NAMES."""
     bytes_out: int = 0
     """Bytes of the bodies of all requests, polls included."""
     bytes_in: int = 0

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from .advice import Advice
 from .analysis import Analysis
 from .reading import Trace
-from .summary import PHASES
+from .summary import PHASE_NAMES
 
 MAX_STEPS = 20
 MAX_WAITS = 10
 WIDTH = 100
 
 
-def format_table(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> str:
+def render_table(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> str:
     """Return the report of a trace as text."""
     sections = [
         _head(trace, analysis),
@@ -36,8 +36,8 @@ def format_table(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> 
         ),
         _section(
             "Phases: seconds in all, operations at the same time count each",
-            ("operation", *PHASES),
-            [(row.kind, *(f"{row.phases[phase]:.3f}" for phase in PHASES)) for row in analysis.kinds],
+            ("operation", *PHASE_NAMES),
+            [(row.kind, *(f"{row.phases[phase]:.3f}" for phase in PHASE_NAMES)) for row in analysis.kinds],
         ),
         _steps(analysis),
         _section(

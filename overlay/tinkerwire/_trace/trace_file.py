@@ -175,13 +175,13 @@ def _encode(trace: OperationTrace, client: int) -> bytes:
         "awaited": trace.is_awaited,
         "requests": trace.request_ids,
     }
-    for name in OPTIONAL:
+    for name in OPTIONAL_MEMBERS:
         if found := getattr(trace, name):
             value[name] = found
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
-OPTIONAL = (
+OPTIONAL_MEMBERS = (
     "error",
     "model",
     "model_id",

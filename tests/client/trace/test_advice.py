@@ -1,4 +1,4 @@
-"""Advice: programs with a fault and without it, against the embedded server."""
+"""Advice: programs that waste time and programs that do not, against the embedded server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pipelined(service: tw.ServiceClient) -> None:
     tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(20)]).result()
 
 
-def test_program_without_a_fault_gets_no_advice(advise: Advise) -> None:
+def test_good_program_gets_no_advice(advise: Advise) -> None:
     assert advise(pipelined) == {}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from client.trace.conftest import NANO
 from tinkerwire._trace.reading import read_trace
-from tinkerwire._trace.summary import PHASES
+from tinkerwire._trace.summary import PHASE_NAMES
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport, FaultInjection
 
 KEY = "tml-secret-0123456789abcdef"
@@ -102,7 +102,7 @@ def test_each_operation_is_there_once(actions: list[str], faults: FaultInjection
     for operation in trace.operations:
         times = [operation.asked, *(event[1] for event in operation.events), operation.end]
         assert times == sorted(times)
-        assert len(operation.summary.phases) == len(PHASES)
+        assert len(operation.summary.phases) == len(PHASE_NAMES)
         assert abs(sum(operation.summary.phases) - operation.duration) < 1e-6
     text = ",".join(map(str, SECRET_TOKENS)).encode()
     for secret in (KEY.encode(), HEADER.encode(), NAME.encode(), text, bytes(SECRET_TOKENS)):

@@ -80,7 +80,7 @@ def test_snapshot_is_json_and_text(client: tw.ServiceClient) -> None:
 
 
 def test_late_first_read_is_reported(client: tw.ServiceClient, caplog: pytest.LogCaptureFixture) -> None:
-    """Operations before the first read are not counted, and a warning says so."""
+    """Operations before the first read are not counted, which is logged."""
     client.get_server_capabilities()
     assert client.metrics.snapshot().operations == {}
     assert "read it right after creating the ServiceClient" in caplog.text

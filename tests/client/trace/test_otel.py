@@ -21,7 +21,7 @@ from tinkerwire._extras import MissingPackageError
 
 
 class Exported:
-    """What a program exported."""
+    """Spans and metrics of a program."""
 
     def __init__(self) -> None:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()

@@ -113,7 +113,7 @@ def test_file_is_bounded_and_counts_what_it_omits(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The newest operations are kept, the others are counted, and one warning says so."""
+    """The newest operations are kept, the others are counted, and one warning is logged."""
     monkeypatch.setenv("TINKERWIRE_TRACE_MAX_BYTES", "12000")
     with open_traced() as service:
         for _ in range(200):
@@ -315,7 +315,7 @@ def test_pickle_without_trace_has_no_path(server: ScriptedServer) -> None:
 def test_copy_whose_path_cannot_be_written_still_samples(
     server: ScriptedServer, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As on another machine: a warning says that the copy is not traced."""
+    """As on another machine: the missing trace is logged."""
     folder = path.parent / "gone"
     folder.mkdir()
     with open_client(server.url, trace=folder / "run.trace") as service:
