@@ -130,7 +130,7 @@ class OpenTelemetryReceiver:
         span.end(stamp(operation.end))
 
     def _export_metrics(self, operation: OperationTrace, summary: Summary, attributes: dict[str, Any]) -> None:
-        self._duration.record(operation.end - operation.asked, attributes, operation.context)  # type: ignore[arg-type]
+        self._duration.record(operation.end - operation.asked, attributes)
         for kind, count in (("input", operation.input_tokens), ("output", operation.output_tokens)):
             if count:
                 self._tokens.record(count, {**attributes, "gen_ai.token.type": kind})

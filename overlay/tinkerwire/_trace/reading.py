@@ -137,7 +137,10 @@ class _Reader:
         process: TracedProcess | None = None
         for value in self._parse_lines(path):
             if "tinkerwire_trace" in value:
-                process = self._read_process(path, value)
+                try:
+                    process = self._read_process(path, value)
+                except (KeyError, TypeError) as error:
+                    raise ValueError(f"{path}: a line that describes a process is damaged: {error!r}") from None
             elif process is None:
                 self.unreadable += 1
             elif "closed" in value:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from .._futures.background_thread import BackgroundThread
 from .._futures.event_loop import LOOP
+from .._futures.logger import log
 from .._futures.operation_record import OperationRecord
 from .._futures.operation_trace import OperationTrace
 from .events import join_events, split_events
@@ -53,6 +54,7 @@ class Recorder:
         self._dropped = 0
         self._steps = 0
         self._is_scheduled = False
+        self._is_flushing = False
         self._closed = False
         self._lock = threading.RLock()
         """Held while receivers work, so that operations reach them in order."""
@@ -121,18 +123,32 @@ class Recorder:
     def flush(self) -> None:
         """Pass all finished operations to the receivers; on any thread."""
         with self._lock:
-            self._is_scheduled = False
-            dropped, self._dropped = self._dropped, 0
-            operations = [self._ended.popleft() for _ in range(len(self._ended))]
-            for trace in operations:
-                trace.kind = trace.kind or NAMELESS
-                if trace.outcome not in ("done", "failed"):
-                    # It may still clean up, which adds events.
-                    kept = [event for event in split_events(list(trace.events)) if event[1] <= trace.end]
-                    trace.events = join_events(kept)
-            if operations or dropped:
-                for receiver in self._receivers:
+            if self._is_flushing:  # a signal handler came in between
+                return
+            self._is_flushing = True
+            try:
+                self._flush()
+            finally:
+                self._is_flushing = False
+
+    def _flush(self) -> None:
+        self._is_scheduled = False
+        dropped, self._dropped = self._dropped, 0
+        operations: list[OperationTrace] = []
+        while self._ended:
+            operations.append(self._ended.popleft())
+        for trace in operations:
+            trace.kind = trace.kind or NAMELESS
+            if trace.outcome not in ("done", "failed"):
+                # It may still clean up, which adds events.
+                kept = [event for event in split_events(list(trace.events)) if event[1] <= trace.end]
+                trace.events = join_events(kept)
+        if operations or dropped:
+            for receiver in self._receivers:
+                try:
                     receiver.receive(operations, dropped)
+                except Exception as error:  # as of an exporter; the run matters more
+                    log.warning("a receiver of operations failed: %r", error)
 
     def close(self) -> None:
         """Record the operations under way as unfinished, pass on all operations, and close the receivers."""

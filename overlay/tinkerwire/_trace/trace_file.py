@@ -59,10 +59,10 @@ class TraceFile:
         self._lost = 0
         self._is_torn = False
         self._has_warned = False
-        self.path, self._descriptor = _claim(path)
-        self._size = os.fstat(self._descriptor).st_size
-        self._is_torn = self._size > 0
-        self._write_line(self._describe_process())
+        self._given_path = path
+        self._descriptor, self._size = -1, 0
+        self.path = path
+        self._open()
 
     def write(self, operations: Sequence[OperationTrace], client: int, dropped: int) -> None:
         """Append finished operations; never raise an error.
@@ -77,9 +77,7 @@ class TraceFile:
             self._lost += dropped
             try:
                 self._write(lines)
-            except OSError as error:
-                self._is_torn = True
-                self._lost += len(lines)
+            except (OSError, ValueError) as error:
                 if not self._has_warned:
                     self._has_warned = True
                     log.warning("%s: the trace cannot be written; operations will be missing: %s", self.path, error)
@@ -88,46 +86,66 @@ class TraceFile:
         """Note the end of the process, or of its last client, and close the file."""
         with self._lock:
             if self._descriptor >= 0:
-                with suppress(OSError):
+                with suppress(OSError, ValueError):
+                    self._write([])
                     self._write_line({"closed": time.monotonic()})
                 os.close(self._descriptor)
                 self._descriptor = -1
 
+    def _open(self) -> None:
+        self.path, self._descriptor = _claim(self._given_path)
+        self._size = os.fstat(self._descriptor).st_size
+        self._is_torn = self._size > 0
+        self._write_line(self._describe_process())
+
     def abandon(self) -> None:
         """Leave the file to the parent of a forked process, whose lock ends with its last descriptor."""
-        os.close(self._descriptor)
+        with suppress(OSError):
+            os.close(self._descriptor)
 
     def _write(self, lines: list[bytes]) -> None:
-        if self._lost:
-            lost, self._lost = self._lost, 0
-            try:
-                self._write_line({"lost": lost})
-            except OSError:
-                self._lost = lost
-                raise
-        block: list[bytes] = []
-        block_bytes = 0
-        for line in lines:
-            if block and self._size + block_bytes + len(line) > self._max_file_bytes:
-                self._append(b"".join(block))
-                block, block_bytes = [], 0
-                self._rotate()
-            block.append(line)
-            block_bytes += len(line)
-        if block:
-            self._append(b"".join(block))
+        remaining = len(lines)
+        try:
+            if self._descriptor < 0:  # the last rotation failed
+                self._open()
+            if self._lost:
+                self._write_line({"lost": self._lost})
+                self._lost = 0
+            block: list[bytes] = []
+            block_bytes = 0
+            for line in lines:
+                if block and self._size + block_bytes + len(line) > self._max_file_bytes:
+                    remaining -= len(block)
+                    self._append(b"".join(block), len(block))
+                    block, block_bytes = [], 0
+                    self._rotate()
+                block.append(line)
+                block_bytes += len(line)
+            if block:
+                remaining -= len(block)
+                self._append(b"".join(block), len(block))
+        except (OSError, ValueError):
+            self._lost += remaining
+            raise
 
     def _write_line(self, value: dict[str, Any]) -> None:
         self._append(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, data: bytes, operations: int = 0) -> None:
+        """Append lines; if that fails, count those of so many operations that are not complete as lost."""
         if self._is_torn:  # what follows half a line must not be lost with it
             data = b"\n" + data
-        view = memoryview(data)
-        while view:
-            written = os.write(self._descriptor, view)
-            self._size += written
-            view = view[written:]
+        done = 0
+        try:
+            while done < len(data):
+                done += os.write(self._descriptor, memoryview(data)[done:])
+        except OSError:
+            complete = data.count(b"\n", 1, done) if operations else 0
+            self._lost += operations - complete
+            self._is_torn = True
+            raise
+        finally:
+            self._size += done
         self._is_torn = False
 
     def _rotate(self) -> None:
@@ -143,12 +161,11 @@ class TraceFile:
                     self.path,
                     SIZE_VARIABLE,
                 )
-        self.path.replace(old)
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        _lock_file(descriptor)
+        # Windows replaces only files that are closed.
         os.close(self._descriptor)
-        self._descriptor, self._size, self._is_torn = descriptor, 0, False
-        self._write_line(self._describe_process())
+        self._descriptor = -1
+        self.path.replace(old)
+        self._open()
 
     def _describe_process(self) -> dict[str, Any]:
         return {

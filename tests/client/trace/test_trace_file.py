@@ -146,14 +146,43 @@ def test_full_disk_does_not_fail_operations(
         recorder = service._connection.operations.recorder
         assert recorder is not None
         monkeypatch.setattr(trace_file.os, "write", fail)
-        for _ in range(3):
-            service.get_server_capabilities()
+        for count in (1, 2):
+            for _ in range(count):
+                service.get_server_capabilities()
             recorder.flush()
         is_full[0] = False
         service.get_server_capabilities()
     trace = read_trace(path)
     assert (len(trace.operations), trace.lost) == (1, 3)
     assert [record.levelname for record in caplog.records if "cannot be written" in record.message] == ["WARNING"]
+
+
+def test_lines_before_the_end_of_the_disk_count_as_written(
+    path: Path, open_traced: OpenTraced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that fits in part loses only what does not fit."""
+    write = os.write
+    with open_traced() as service:
+        recorder = service._connection.operations.recorder
+        assert recorder is not None
+        for _ in range(5):
+            service.get_server_capabilities()
+        left = [700]
+
+        def fail(descriptor: int, data: Any) -> int:
+            if not left[0]:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            done = write(descriptor, data[: left[0]])
+            left[0] -= done
+            return done
+
+        with monkeypatch.context() as patch:
+            patch.setattr(trace_file.os, "write", fail)
+            recorder.flush()
+    trace = read_trace(path)
+    assert 1 <= len(trace.operations) <= 4
+    assert len(trace.operations) + trace.lost == 5
+    assert trace.unreadable == 1
 
 
 def test_clients_of_one_process_share_the_file(open_traced: OpenTraced, path: Path) -> None:
