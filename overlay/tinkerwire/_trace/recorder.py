@@ -21,7 +21,7 @@ from .._futures.operation_record import OperationRecord
 from .._futures.operation_trace import OperationTrace
 from .events import join_events, split_events
 
-BATCH_S = 0.5
+BATCH_S = 0.1
 """Seconds for which finished operations are collected; a killed process loses those of this time."""
 MAX_PENDING = 20_000
 """Finished operations that wait for a slow receiver; further ones are dropped, and the file counts them."""
