@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ VALUES: Mapping[str, Any] = {
 }
 ACCEPTED_VALUES: Mapping[str, frozenset[str]] = {
     "str": frozenset({"text", "no text"}),
+    "str | os.PathLike[str]": frozenset({"text"}),
     "int": frozenset({"zero", "negative", "numpy int"}),
     "bool": frozenset({"true"}),
     "float": frozenset({"zero", "negative", "float", "numpy float", "numpy int"}),
@@ -191,8 +193,11 @@ def test_methods_reject_wrong_argument_types_by_name(
 
 
 @pytest.mark.parametrize("cls", [tw.ServiceClient, tw.RestClient, tw.AdminClient, tw.RetryConfig, tw.ChunkLimits])
-def test_constructors_reject_wrong_argument_types_by_name(cls: type, server: ScriptedServer) -> None:
+def test_constructors_reject_wrong_argument_types_by_name(
+    cls: type, server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Constructors name the argument as well."""
+    monkeypatch.chdir(tmp_path)  # a valid path of a trace makes a file
     required: dict[str, Any] = {}
     if cls in (tw.ServiceClient, tw.RestClient, tw.AdminClient):
         required["base_url"] = server.url

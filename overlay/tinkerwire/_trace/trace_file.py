@@ -300,9 +300,10 @@ def _claim(path: Path) -> tuple[Path, int]:
 def _open(path: Path) -> int:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0), 0o666)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: text that cannot be the name of a file
+        reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
-            f"trace: {str(path)!r} cannot be written to ({error.strerror}); give the path of a file in a folder that "
+            f"trace: {str(path)!r} cannot be written to ({reason}); give the path of a file in a folder that "
             f"exists and that you may write to, in trace= or in TINKERWIRE_TRACE"
         ) from None
     is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
