@@ -13,7 +13,7 @@ from .analysis import analyze
 from .html_page import render_page
 from .perfetto import to_perfetto
 from .reading import Trace, read_trace
-from .table import render_table
+from .table import render_text
 
 REPORT_VERSION = 1
 """Version of the object that to_json returns; it changes when a member changes its meaning or goes."""
@@ -23,7 +23,7 @@ __all__ = ["format_table", "read_trace", "to_json", "write_html", "write_perfett
 
 def format_table(trace: Trace) -> str:
     """Return the report as text."""
-    return render_table(trace, analyze(trace), find_advice(trace))
+    return render_text(trace, analyze(trace), find_advice(trace))
 
 
 def to_json(trace: Trace) -> dict[str, Any]:

@@ -16,7 +16,7 @@ MAX_WAITS = 10
 WIDTH = 100
 
 
-def render_table(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> str:
+def render_text(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> str:
     """Return the report of a trace as text."""
     sections = [
         _head(trace, analysis),
