@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import tinkerwire as tw
-from tinkerwire._cli.main import main
+from cli.test_management import read_json
+from tinkerwire._cli.entry import main
 
 
 @pytest.fixture
@@ -28,8 +29,9 @@ def test_trace_prints_a_table(path: str, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_trace_prints_json_and_writes_files(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, perfetto = tmp_path / "run.html", tmp_path / "run.json"
-    assert main(["trace", path, "--json", "--html", str(page), "--perfetto", str(perfetto)]) == 0
-    assert json.loads(capsys.readouterr().out)["operations"] == 2
+    assert main(["trace", path, "--html", str(page), "--perfetto", str(perfetto)]) == 0
+    assert capsys.readouterr().out == ""
+    assert read_json("trace", path)["operations"] == 2
     assert page.read_text().startswith("<!doctype html>")
     assert json.loads(perfetto.read_text())["traceEvents"]
 

@@ -23,10 +23,12 @@ COMMANDS: dict[str, Row] = {
     "demo": Row("demo", "Train, sample and reinforce a small model, offline."),
     "doctor": Row("doctor", "Check the connection to the server, step by step."),
     "model": Row("model", "List the models of the server."),
+    "record": Row("record", "Record the requests and responses of a program."),
     "run": Row("run", "List training runs and show their details."),
     "sample": Row("sample", "Sample text from a model or a checkpoint."),
     "schema": Row("schema", "Export, compare and check contracts of the wire."),
     "serve": Row("serve", "Serve the Tinker API with small models that train."),
     "session": Row("session", "Export the traces of sessions."),
+    "trace": Row("trace", "Show where the time of a traced run went."),
     "version": Row("version", "Show the version of this package."),
 }

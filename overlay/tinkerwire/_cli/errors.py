@@ -32,7 +32,7 @@ class CommandFailed(click.ClickException):
 
 
 class MissingCommand(click.UsageError):
-    """A group was called without the name of one of its commands."""
+    """The command to run is missing: one of a group, or the program to record."""
 
 
 def is_expected(error: Exception) -> bool:

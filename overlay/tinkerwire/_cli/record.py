@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
-from typing import Any
 
-from .serve import EXIT_FAILED
+import click
 
-
-def register(subparsers: Any) -> None:
-    """Add the command to the subparsers of a parser."""
-    parser = subparsers.add_parser(
-        "record",
-        help="run a program and record its requests and responses, to replay them without a server",
-        usage="%(prog)s [-h] --to FILE [--overwrite] -- PROGRAM [ARGUMENT ...]",
-    )
-    parser.add_argument("--to", required=True, type=Path, metavar="FILE", help="the recording to write")
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help="the program to run")
-    parser.set_defaults(run=_record, error=parser.error)
+from .errors import MissingCommand
+from .framework import CONTEXT, command
 
 
-def _record(options: argparse.Namespace) -> int:
+@command(
+    "record", shared_options=False, hide_values=True, context_settings={**CONTEXT, "allow_interspersed_args": False}
+)
+@click.option(
+    "--to",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The recording to write.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGUMENT]...")
+@click.pass_context
+def cli(ctx: click.Context, to: Path, overwrite: bool, program: tuple[str, ...]) -> None:
+    """Run a program, and record its requests and responses.
+
+    The same program runs again without a server, with the same results, when TINKER_BASE_URL is replay:FILE. The exit
+    code is that of the program.
+    """
     from .._tape.recorded_program import count_exchanges, run_recorded  # noqa: PLC0415
 
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if not command:
-        options.error("no program to run; give it after --, such as `-- python train.py`")
-    try:
-        code = run_recorded(options.to, command, overwrite=options.overwrite)
-        count = count_exchanges(options.to)
-    except (OSError, ValueError) as error:
-        sys.stderr.write(f"tinkerwire record: {error}\n")
-        return EXIT_FAILED
-    if not count:
-        sys.stderr.write(
-            "tinkerwire record: nothing was recorded: the program sent no request with tinkerwire; programs for the "
-            "official SDK run with `python -m tinkerwire.dropin`\n"
+    if not program:
+        raise MissingCommand("no program to run; give it after --, such as `-- python train.py`", ctx)
+    code = run_recorded(to, list(program), overwrite=overwrite)
+    if not count_exchanges(to):
+        message = (
+            "nothing was recorded: the program sent no request with tinkerwire; programs for the official SDK run "
+            "with `python -m tinkerwire.dropin`"
         )
-    return code
+        click.echo(f"{ctx.command_path}: {message}", err=True)
+    ctx.exit(code)

@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
-from typing import Any
+
+import click
+
+from .framework import SharedOptions, command, pass_options
+from .output import print_result, report
+
+WRITABLE = click.Path(dir_okay=False, path_type=Path)
 
 
-def register(subparsers: Any) -> None:
-    """Add the command to the subparsers of a parser."""
-    parser = subparsers.add_parser("trace", help="show where the time of a traced run went, and how to save some")
-    parser.add_argument("file", type=Path, help="the path that TINKERWIRE_TRACE or ServiceClient(trace=...) had")
-    parser.add_argument(
-        "--run", dest="number", type=int, help="number of the run, if the file holds several; by default the last"
-    )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs no network")
-    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write a file for https://ui.perfetto.dev")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.set_defaults(run=_run)
+@command("trace")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--run", "number", type=int, help="Number of the run, if the file has several; by default the last.")
+@click.option("--html", type=WRITABLE, metavar="FILE", help="Write a page that needs no network.")
+@click.option("--perfetto", type=WRITABLE, metavar="FILE", help="Write a file for https://ui.perfetto.dev.")
+@pass_options
+def cli(options: SharedOptions, file: Path, number: int | None, html: Path | None, perfetto: Path | None) -> None:
+    """Show where the time of a traced run went, and how to save some.
 
+    FILE is the path that TINKERWIRE_TRACE or ServiceClient(trace=...) had.
+    """
+    from .._trace import report as trace_report  # noqa: PLC0415
 
-def _run(options: argparse.Namespace) -> int:
-    # Only this command needs the report.
-    import orjson  # noqa: PLC0415
-
-    from .._trace import report  # noqa: PLC0415
-
-    try:
-        trace = report.read_trace(options.file, options.number)
-        if options.html is not None:
-            report.write_html(trace, options.html)
-        if options.perfetto is not None:
-            report.write_perfetto(trace, options.perfetto)
-    except (OSError, ValueError) as error:
-        sys.stderr.write(f"tinkerwire trace: {error}\n")
-        return 1
-    if options.json:
-        sys.stdout.write(orjson.dumps(report.to_json(trace), option=orjson.OPT_INDENT_2).decode() + "\n")
-    elif options.html is None and options.perfetto is None:
-        sys.stdout.write(report.format_table(trace))
-    return 0
+    trace = trace_report.read_trace(file, number)
+    if html is not None:
+        trace_report.write_html(trace, html)
+        report(options, f"The page is in {html}.")
+    if perfetto is not None:
+        trace_report.write_perfetto(trace, perfetto)
+        report(options, f"The trace for Perfetto is in {perfetto}.")
+    if options.as_json or (html is None and perfetto is None):
+        print_result(options, trace_report.to_json(trace), trace_report.format_table(trace).rstrip("\n"))
