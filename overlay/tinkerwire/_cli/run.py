@@ -29,7 +29,7 @@ def _status(run: models.TrainingRun) -> str:
     return "failed" if run.corrupted else "ok"
 
 
-COLUMNS: dict[str, tuple[str, Callable[[models.TrainingRun], str]]] = {
+RUN_COLUMNS: dict[str, tuple[str, Callable[[models.TrainingRun], str]]] = {
     "id": ("Run ID", lambda run: run.training_run_id),
     "model": ("Base model", lambda run: run.base_model),
     "owner": ("Owner", lambda run: run.model_owner),
@@ -53,8 +53,8 @@ def cli() -> None:
 def _parse_columns(ctx: click.Context, parameter: click.Parameter, value: str) -> list[str]:
     names = [name.strip() for name in value.split(",")]
     for name in names:
-        if name not in COLUMNS:
-            raise click.BadParameter(f"unknown column {name!r}; choose from {', '.join(COLUMNS)}", ctx, parameter)
+        if name not in RUN_COLUMNS:
+            raise click.BadParameter(f"unknown column {name!r}; choose from {', '.join(RUN_COLUMNS)}", ctx, parameter)
     return names
 
 
@@ -67,7 +67,7 @@ def _parse_columns(ctx: click.Context, parameter: click.Parameter, value: str) -
     show_default=True,
     callback=_parse_columns,
     metavar="LIST",
-    help=f"Columns of the table, separated by commas: {', '.join(COLUMNS)}.",
+    help=f"Columns of the table, separated by commas: {', '.join(RUN_COLUMNS)}.",
 )
 @click.option("--project-id", help="Only runs of this project.")
 @pass_options
@@ -80,10 +80,10 @@ def _list(options: SharedOptions, limit: int, columns: list[str], project_id: st
             return page.training_runs, page.cursor
 
         runs, total = fetch_pages(options, "training runs", fetch, limit, RUNS_PER_PAGE)
-    rows = [[COLUMNS[name][1](run) for name in columns] for run in runs]
+    rows = [[RUN_COLUMNS[name][1](run) for name in columns] for run in runs]
     data = {"runs": [run.model_dump(mode="json") for run in runs], "total_count": total}
     title = describe_count(len(runs), total, "training run")
-    print_result(options, data, Table([COLUMNS[name][0] for name in columns], rows, title))
+    print_result(options, data, Table([RUN_COLUMNS[name][0] for name in columns], rows, title))
 
 
 @cli.command("info")

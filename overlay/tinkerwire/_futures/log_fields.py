@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 
-class LoggedOperation(Protocol):
+class OperationFields(Protocol):
     """Operation that a log record may be about."""
 
     number: int
@@ -18,7 +18,7 @@ current: ContextVar[Any] = ContextVar("tinkerwire_operation", default=None)
 """The record of the operation that this task belongs to; None outside of operations."""
 
 
-def log_fields(operation: LoggedOperation | None) -> dict[str, object]:
+def log_fields(operation: OperationFields | None) -> dict[str, object]:
     """Return the fields for ``extra=`` of a log call; None for a record that is about no operation."""
     if operation is None:
         return {"operation_id": None, "operation_kind": None, "request_id": None}

@@ -20,11 +20,11 @@ from .._futures.fork_lock import ForkLock
 from .._futures.logger import log
 
 TAPE_FORMAT = "tinkerwire_tape"
-FORMAT_VERSION = 1
+TAPE_FORMAT_VERSION = 1
 RECORD_VARIABLE = "TINKERWIRE_RECORD"
 """The variable that names the tape on which the clients of the process, and of its children, are recorded."""
 LIMIT_VARIABLE = "TINKERWIRE_RECORD_MAX_BYTES"
-DEFAULT_MAX_BYTES = 4 * 2**30
+DEFAULT_TAPE_BYTES = 4 * 2**30
 """Size at which recording stops, unless TINKERWIRE_RECORD_MAX_BYTES sets another one."""
 
 
@@ -95,7 +95,7 @@ class TapeWriter:
         except OSError as error:
             raise ValueError(f"TINKERWIRE_RECORD: {path} cannot be written: {error.strerror or error}") from None
         if os.fstat(self._file).st_size == 0:
-            self._append({TAPE_FORMAT: FORMAT_VERSION})
+            self._append({TAPE_FORMAT: TAPE_FORMAT_VERSION})
 
     def start(self) -> int:
         """Return the time of a new attempt, later than all before it."""
@@ -188,14 +188,14 @@ def _read_version(path: Path, line: bytes) -> None:
         raise ValueError(
             f"{path} is not a recording; `tinkerwire record --to {path.name} -- PROGRAM` makes one"
         ) from None
-    if version != FORMAT_VERSION:
-        raise ValueError(f"{path}: this version reads recordings of format {FORMAT_VERSION}, got {version!r:.20}")
+    if version != TAPE_FORMAT_VERSION:
+        raise ValueError(f"{path}: this version reads recordings of format {TAPE_FORMAT_VERSION}, got {version!r:.20}")
 
 
 def _read_limit() -> int:
     text = os.environ.get(LIMIT_VARIABLE, "")
     if not text:
-        return DEFAULT_MAX_BYTES
+        return DEFAULT_TAPE_BYTES
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ValueError(f"{LIMIT_VARIABLE}: expected a number of bytes, got {text!r:.50}")
     return int(text)

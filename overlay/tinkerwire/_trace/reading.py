@@ -13,7 +13,7 @@ import orjson
 
 from .events import Event, split_events
 from .summary import Summary, summarize
-from .trace_file import FIRST_BYTES, FORMAT_VERSION
+from .trace_file import FIRST_BYTES, TRACE_FORMAT_VERSION
 
 FURTHER_FILE = re.compile(r"(\.\d+)?(\.old)?")
 """Suffixes of the other files of a trace."""
@@ -166,9 +166,9 @@ class _Reader:
 
     def _read_process(self, path: Path, value: dict[str, Any]) -> TracedProcess:
         version = value["tinkerwire_trace"]
-        if version != FORMAT_VERSION:
+        if version != TRACE_FORMAT_VERSION:
             raise ValueError(
-                f"{path}: its format has version {version!r}, and this version of tinkerwire reads {FORMAT_VERSION}"
+                f"{path}: its format has version {version!r}, and this tinkerwire reads {TRACE_FORMAT_VERSION}"
             )
         name = value["process"]
         self.omitted[name] = max(self.omitted.get(name, 0), value["omitted"])

@@ -7,7 +7,7 @@ from html import escape
 from .analysis import Analysis
 from .reading import Trace, TracedOperation
 
-COLUMNS = 600
+TIMELINE_WIDTH = 600
 """Parts of the time that are drawn."""
 ROW_HEIGHT, BAR_HEIGHT = 26, 20
 MAX_STEP_MARKS = 200
@@ -26,12 +26,12 @@ def render_timeline(trace: Trace, analysis: Analysis) -> str:
     steps = [row.start for row in analysis.steps]
     if len(steps) <= MAX_STEP_MARKS:
         for start in steps:
-            x = COLUMNS * (start - analysis.started_at) / analysis.duration
+            x = TIMELINE_WIDTH * (start - analysis.started_at) / analysis.duration
             shapes.append(f'<line class="step" x1="{x:.2f}" x2="{x:.2f}" y1="0" y2="{height}"/>')
     labels = "".join(f"<li>{escape(kind)}</li>" for kind in rows)
     return (
         f'<div class="timeline"><ol>{labels}</ol>'
-        f'<svg viewBox="0 0 {COLUMNS} {height}" preserveAspectRatio="none" style="height:{height}px" role="img" '
+        f'<svg viewBox="0 0 {TIMELINE_WIDTH} {height}" preserveAspectRatio="none" style="height:{height}px" role="img" '
         f'aria-label="Operations under way over {analysis.duration:.3f} seconds">{"".join(shapes)}</svg></div>'
         f'<p class="scale"><span>0 s</span><span>{analysis.duration / 2:.3f} s</span>'
         f"<span>{analysis.duration:.3f} s</span></p>"
@@ -41,10 +41,10 @@ def render_timeline(trace: Trace, analysis: Analysis) -> str:
 def _bars(operations: list[TracedOperation], analysis: Analysis, y: float) -> list[str]:
     """Return a rectangle for each stretch of time with the same number of operations under way."""
     changes: dict[int, int] = {}
-    scale = COLUMNS / analysis.duration
+    scale = TIMELINE_WIDTH / analysis.duration
     for operation in operations:
-        begin = min(COLUMNS - 1, int((operation.asked - analysis.started_at) * scale))
-        end = max(begin + 1, min(COLUMNS, round((operation.end - analysis.started_at) * scale)))
+        begin = min(TIMELINE_WIDTH - 1, int((operation.asked - analysis.started_at) * scale))
+        end = max(begin + 1, min(TIMELINE_WIDTH, round((operation.end - analysis.started_at) * scale)))
         changes[begin] = changes.get(begin, 0) + 1
         changes[end] = changes.get(end, 0) - 1
     stretches: list[tuple[int, int, int]] = []

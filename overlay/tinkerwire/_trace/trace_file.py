@@ -27,12 +27,12 @@ from .._futures.logger import log
 from .._futures.operation_trace import OperationTrace
 from ..version import __version__
 
-FORMAT_VERSION = 1
+TRACE_FORMAT_VERSION = 1
 FIRST_BYTES = b'{"tinkerwire_trace":'
 """Every trace file begins with these bytes."""
 OPERATION_BYTES = b'\n{"id":'
 SIZE_VARIABLE = "TINKERWIRE_TRACE_MAX_BYTES"
-DEFAULT_MAX_BYTES = 100_000_000
+DEFAULT_TRACE_BYTES = 100_000_000
 MIN_MAX_BYTES = 10_000
 OLD_SUFFIX = ".old"
 MAX_PROCESSES = 10_000
@@ -169,7 +169,7 @@ class TraceFile:
 
     def _describe_process(self) -> dict[str, Any]:
         return {
-            "tinkerwire_trace": FORMAT_VERSION,
+            "tinkerwire_trace": TRACE_FORMAT_VERSION,
             "tinkerwire": __version__,
             "python": platform.python_version(),
             "process": self._process,
@@ -276,7 +276,7 @@ if hasattr(os, "register_at_fork"):
 def _read_max_bytes() -> int:
     text = os.environ.get(SIZE_VARIABLE, "")
     if not text:
-        return DEFAULT_MAX_BYTES
+        return DEFAULT_TRACE_BYTES
     try:
         size = int(text)
     except ValueError:
