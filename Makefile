@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo docs test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -22,6 +22,9 @@ $(READY): pyproject.toml dev.lock
 
 demo: $(READY)  ## train, sample and reinforce a small model on real text, offline, in under 3 minutes
 	$(BIN)/tinkerwire demo $(if $(TEXT),--text $(TEXT))
+
+docs: $(READY)  ## build the site of the documentation in build/site, offline and strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 test: $(READY) check  ## run everything that decides on a change
 	$(BIN)/python -m pytest -n 2
@@ -109,7 +112,7 @@ probe-third-party: $(READY)  ## record the responses of those servers to about a
 	$(BIN)/python -m tests.rigs.third_party.probe
 
 lock: $(READY)  ## resolve dev.lock again
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --upgrade \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --group docs --upgrade \
 		--extra httpx --extra otel --extra codegen --extra demo --extra images --extra server pyproject.toml -o dev.lock
 
 clean:  ## remove virtual environments and caches

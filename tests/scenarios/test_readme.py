@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from support.embedded import embedded_http_server
-
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -21,15 +19,6 @@ def test_first_example_runs_unchanged() -> None:
     run = subprocess.run([sys.executable, "-c", BLOCKS[0]], capture_output=True, text=True, timeout=100, check=False)
     assert run.returncode == 0, run.stderr
     assert float(re.findall(r"loss ([\d.]+)", run.stdout)[0]) < 5.0
-
-
-def test_example_of_stubs_runs_unchanged() -> None:
-    """The block about the generated package samples from a real server with nothing but httpx."""
-    with embedded_http_server() as url:
-        program = BLOCKS[1].replace("http://127.0.0.1:8080", url)
-        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("SampleResponse(")
 
 
 def test_every_path_and_target_exists() -> None:
