@@ -57,7 +57,7 @@ def create_pages() -> dict[str, str]:
         ),
         "reference/settings.md": create_page(
             "Settings and other names",
-            "The other names of `tinkerwire`. The types are on the page of types.",
+            "The other names of `tinkerwire`. [Types](types.md) has the types.",
             values,
             others,
         ),
@@ -130,7 +130,8 @@ def directive_of(path: str, level: int) -> str:
 def create_command_page() -> str:
     """Return the page with the help of every command of ``tinkerwire``."""
     parts = ["# Options of commands", "[Command line](../cli.md) describes the commands and their output."]
-    for context in walk_commands(click.Context(root, info_name="tinkerwire", max_content_width=90, terminal_width=90)):
+    top = click.Context(root, info_name="tinkerwire", terminal_width=78, **root.context_settings)
+    for context in walk_commands(top):
         heading = "##" if context.parent is None or context.parent.parent is None else "###"
         parts += [f"{heading} {context.command_path}", f"```text\n{context.get_help()}\n```"]
     return "\n\n".join(parts) + "\n"

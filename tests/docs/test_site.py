@@ -19,6 +19,7 @@ import tinkerwire.dropin
 import tinkerwire.local
 import tinkerwire.testing
 import tinkerwire.training
+from tinkerwire._cli.commands import COMMANDS
 from tinkerwire_generated import models
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +127,14 @@ def test_reference_has_every_public_name(site: Path) -> None:
         assert name in names, f"{page}: {name}"
 
 
+@pytest.mark.timeout(300)
+def test_every_command_is_in_the_reference(site: Path) -> None:
+    """Each command has a heading on the page of options."""
+    ids = Resources((site / "reference" / "command-line.html").read_text()).ids
+    assert {f"tinkerwire-{name}" for name in COMMANDS} - ids == set()
+
+
+@pytest.mark.timeout(300)
 def test_every_client_method_is_in_the_reference(site: Path) -> None:
     """Inherited methods have entries, too."""
     ids = Resources((site / "reference" / "clients.html").read_text()).ids
