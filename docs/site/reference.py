@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_origin
 
 import click
 
@@ -46,7 +46,7 @@ def create_pages() -> dict[str, str]:
     """Return the text of each page by its path below docs/."""
     public = [name for name in tinkerwire.__all__ if not name.startswith("__") and name not in models.__all__]
     values = {name: getattr(tinkerwire, name) for name in public}
-    errors = [name for name, value in values.items() if inspect.isclass(value) and issubclass(value, TinkerError)]
+    errors = [name for name, value in values.items() if is_class(value) and issubclass(value, TinkerError)]
     modules = [name for name, value in values.items() if inspect.ismodule(value)]
     listed = {*CLIENTS, *FUTURES, *errors, *modules}
     others = [name for name in public if name not in listed and not name.startswith("Backcompat")]
@@ -77,6 +77,11 @@ def create_pages() -> dict[str, str]:
 def create_page(title: str, text: str, values: dict[str, Any], names: Any) -> str:
     """Return a page with the documentation of some names."""
     return "\n\n".join([f"# {title}", text, *(directive(values[name], name) for name in names)]) + "\n"
+
+
+def is_class(value: Any) -> bool:
+    """Return whether a value is a class; generic aliases are types to isinstance in Python 3.10."""
+    return isinstance(value, type) and not get_origin(value)
 
 
 def create_types_page() -> str:
@@ -115,7 +120,7 @@ def create_module_page(module: Any) -> str:
 
 def directive(value: Any, name: str, module: str = "tinkerwire") -> str:
     """Return the directive for a public name: the place of its definition if it has one."""
-    defined = inspect.isclass(value) or inspect.isfunction(value)
+    defined = is_class(value) or inspect.isfunction(value)
     if defined and value.__name__ == name:
         return directive_of(f"{value.__module__}.{value.__qualname__}", 2)
     return directive_of(f"{module}.{name}", 2)
