@@ -10,6 +10,7 @@ import pytest
 import tinkerwire as tw
 from cli.test_management import read_json
 from tinkerwire._cli.entry import main
+from tinkerwire._trace.report import format_table, read_trace
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def path(tmp_path: Path) -> str:
 
 def test_trace_prints_a_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", path]) == 0
-    assert "get_server_capabilities" in capsys.readouterr().out
+    assert capsys.readouterr().out.rstrip("\n") == format_table(read_trace(Path(path))).rstrip("\n")
 
 
 def test_trace_prints_json_and_writes_files(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,8 @@ def print_result(options: SharedOptions, data: Any, table: Table | str) -> None:
     if options.as_json:
         print_json(data)
     elif isinstance(table, str):
-        print_line(table)
+        for line in table.split("\n"):
+            print_line(line)
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         click.echo(table.render(width, is_bold=width is not None and uses_colors()))
