@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +198,56 @@ def train(base_url: str, **options: Any) -> float:
 
 def test_replay_starts_anew_once_its_program_has_ended(tape: Path) -> None:
     assert train(f"replay:{tape}") == train(f"replay:{tape}") == train("local")
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "emptied"])
+def test_process_that_records_twice_to_one_path_makes_a_new_recording(
+    how: str, tape: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tape.read_bytes()
+    if how == "emptied":
+        tape.write_bytes(b"")
+    else:
+        tape.rename(tape.with_name("first.tape"))
+        if how == "deleted":
+            tape.with_name("first.tape").unlink()
+    monkeypatch.setenv("TINKERWIRE_RECORD", str(tape))
+    loss = train("local")
+    monkeypatch.delenv("TINKERWIRE_RECORD")
+    assert train(f"replay:{tape}") == loss
+    assert tape.read_bytes() != old
+    if how == "moved":
+        assert tape.with_name("first.tape").read_bytes() == old
+
+
+def test_order_in_which_models_find_the_encoding_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch of each run is sent as protobuf, which the server rejects, and again as JSON."""
+    tape = tmp_path / "own.tape"
+
+    def train_models(base_url: str, numbers: Sequence[int]) -> dict[int, list[float]]:
+        losses = {}
+        with tw.ServiceClient(base_url=base_url) as service:
+            for number in numbers:
+                training = service.create_lora_training_client("tinkerwire/byte-nano", rank=2, seed=number)
+                datum = tw.Datum(
+                    model_input=tw.ModelInput.from_ints([number, number]), loss_fn_inputs=DATUM.loss_fn_inputs
+                )
+                results = [
+                    training.forward([datum], "cross_entropy"),
+                    training.forward_backward([datum], "cross_entropy"),
+                ]
+                losses[number] = [result.result().metrics["loss:sum"] for result in results]
+                with pytest.raises(tw.RequestFailedError, match="'logprobs' is missing"):
+                    training.forward_backward([datum], "ppo").result()
+        return losses
+
+    with embedded_http_server("--wire", "0.6.3") as url:
+        monkeypatch.setenv("TINKERWIRE_RECORD", str(tape))
+        recorded = train_models(url, [1, 2, 3])
+    monkeypatch.delenv("TINKERWIRE_RECORD")
+    assert train_models(f"replay:{tape}", [3, 1, 2]) == recorded
 
 
 def test_replay_needs_and_sends_no_key(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:

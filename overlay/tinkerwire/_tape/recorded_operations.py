@@ -1,6 +1,7 @@
 """The operations of a tape, and the search for the one that a replayed request repeats.
 
-An operation is all attempts with one idempotency key. It is matched by its content and, among equal ones, by its order.
+An operation is all attempts with one idempotency key, or of one batch in several encodings. It is matched by its
+content and, among equal ones, by its order.
 Each operation is matched once, also by several processes.
 """
 
@@ -149,17 +150,19 @@ class RecordedOperations:
 def _group(exchanges: Sequence[RecordedExchange]) -> list[tuple[RequestContent, list[RecordedExchange]]]:
     """Return the attempts of each operation, with its content."""
     groups: list[tuple[RequestContent, list[RecordedExchange]]] = []
-    by_key: dict[str, list[RecordedExchange]] = {}
+    by_key: dict[str | bytes, list[RecordedExchange]] = {}
     for exchange in exchanges:
         key = exchange.headers.get("x-idempotency-key", "")
         attempts = by_key.get(key) if key else None
         if attempts is None:
             query = tuple((name, value) for name, value in exchange.query)
             content = read_content(exchange.method, exchange.path, query, exchange.headers, exchange.content)
-            attempts = []
-            groups.append((content, attempts))
-            if key:
-                by_key[key] = attempts
+            batch = content.batch_key()
+            attempts = by_key.get(batch) if batch else None
+            if attempts is None:
+                attempts = []
+                groups.append((content, attempts))
+            by_key.update({name: attempts for name in (key, batch) if name})
         attempts.append(exchange)
     return groups
 

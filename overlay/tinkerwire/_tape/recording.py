@@ -28,12 +28,15 @@ _lock = ForkLock()
 def record(transport: Transport, address: str, path: Path) -> RecordingTransport:
     """Return a transport that records another one on a tape; all transports of a process share the open file.
 
+    A tape that was deleted or moved since is created anew.
+
     Raises:
         ValueError: the tape cannot be written.
     """
     with _lock.current:
         writer = _writers.get(path)
-        if writer is None:
+        if writer is None or not writer.is_current:
+            # Clients that are open still write to the tape that was moved away.
             writer = _writers[path] = TapeWriter(path)
     writer.write_server(url_without_secrets(address))
     return RecordingTransport(transport, writer)

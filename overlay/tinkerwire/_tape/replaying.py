@@ -36,7 +36,7 @@ from .._transport.address import set_recorded_address
 from .._transport.backpressure import Traffic
 from .._transport.poll_connections import PollConnections
 from .recorded_operations import RecordedOperation, RecordedOperations
-from .request_content import RequestContent, find_first_difference, read_content, read_for_people
+from .request_content import RequestContent, find_first_difference, read_content
 from .secret_removal import SecretRemoval
 from .tape_file import RecordedExchange, read_tape
 
@@ -71,7 +71,8 @@ class Replay:
         for exchange in self.tape.exchanges:
             if exchange.path == RETRIEVE_FUTURE.path and _is_result(exchange):
                 self._results[_request_id(exchange.content)] = exchange
-        self._by_idempotency_key: dict[str, RecordedOperation] = {}
+        self._claimed_by: dict[str | bytes, RecordedOperation] = {}
+        """The operations that were claimed, by idempotency key and by batch."""
         self._reads: defaultdict[bytes, int] = defaultdict(int)
         self.first_error: str | None = None
         """Text of the first difference between the program and the recorded one."""
@@ -106,13 +107,13 @@ class Replay:
         path = self._removal.clean_text(request.path)
         asked = read_content(request.method, path, query, request.headers, content)
         if request.method == "GET" or request.path in READ_PATHS:
-            return self._read(asked, request)
-        key = request.headers.get("x-idempotency-key", "")
-        operation = self._by_idempotency_key.get(key) or self._claim(asked)
+            return self._read(asked)
+        keys = [key for key in (request.headers.get("x-idempotency-key"), asked.batch_key()) if key]
+        known = [self._claimed_by[key] for key in keys if key in self._claimed_by]
+        operation = known[0] if known else self._claim(asked)
         if operation is None:
-            return self._optional(asked, request, content)
-        if key:
-            self._by_idempotency_key[key] = operation
+            return self._optional(asked)
+        self._claimed_by.update(dict.fromkeys(keys, operation))
         return self._response(operation.outcome)
 
     def _claim(self, asked: RequestContent) -> RecordedOperation | None:
@@ -126,10 +127,10 @@ class Replay:
             operation = self.operations.claim(asked)
         return operation
 
-    def _read(self, asked: RequestContent, request: WireRequest) -> WireResponse:
+    def _read(self, asked: RequestContent) -> WireResponse:
         equal = self.operations.list_equal(asked)
         if not equal:
-            raise self._mismatch(asked, request, request.content)
+            raise self._mismatch(asked)
         key = asked.key()
         operation = equal[min(self._reads[key], len(equal) - 1)]
         self._reads[key] += 1
@@ -157,13 +158,13 @@ class Replay:
                 return self._response(lost)
         return _optional_response(HEARTBEAT.path)
 
-    def _optional(self, asked: RequestContent, request: WireRequest, content: bytes | None) -> WireResponse:
+    def _optional(self, asked: RequestContent) -> WireResponse:
         """Return a response to a request that the program may skip or repeat; raise ReplayError for any other."""
         if asked.path in OPTIONAL_RESPONSES:
             return _optional_response(asked.path)
         if asked.path.endswith("/finish"):
             return WireResponse(status=204)
-        raise self._mismatch(asked, request, content)
+        raise self._mismatch(asked)
 
     def _response(self, exchange: RecordedExchange) -> WireResponse:
         if exchange.status is not None:
@@ -181,14 +182,14 @@ class Replay:
         text = str(error.get("message", "the connection failed"))
         raise kind(info, f"recorded: {text}", may_have_been_sent=error.get("may_have_been_sent"))
 
-    def _mismatch(self, asked: RequestContent, request: WireRequest, content: bytes | None) -> ReplayError:
+    def _mismatch(self, asked: RequestContent) -> ReplayError:
         """Return the error of a request that the tape does not have; all later ones repeat the first such error."""
         if self.first_error is not None:
             return ReplayError(self.first_error)
-        self.first_error = f"{self.address}: {self._describe(asked, request, content)}{self.tape.ending}"
+        self.first_error = f"{self.address}: {self._describe(asked)}{self.tape.ending}"
         return ReplayError(self.first_error)
 
-    def _describe(self, asked: RequestContent, request: WireRequest, content: bytes | None) -> str:
+    def _describe(self, asked: RequestContent) -> str:
         name = f"{asked.path.rpartition('/')[2]} ({asked.method} {asked.path})"
         same = [
             operation
@@ -201,12 +202,8 @@ class Replay:
         if not unclaimed:
             return f"{name}: the recorded program sent {len(same)} such requests, and this is another one"
         nearest = _nearest(unclaimed, asked)
-        first = nearest.exchanges[0]
         before = {"query": [list(pair) for pair in nearest.content.query], "body": nearest.content.body}
         now = {"query": [list(pair) for pair in asked.query], "body": asked.body}
-        if before["body"] != now["body"]:
-            before["body"] = read_for_people(asked.path, first.headers, first.content)
-            now["body"] = read_for_people(asked.path, request.headers, content)
         place, recorded, current = find_first_difference(before, now) or ("order of the requests", "another", "this")
         return (
             f"{name}: the program asks something else than the recorded one; the first field that differs is "

@@ -17,11 +17,14 @@ from tinkerwire_base.conversion.json_text import parse_json
 from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling.asample import OPERATION as ASAMPLE
 from tinkerwire_generated.api.sampling.sample import OPERATION as SAMPLE
+from tinkerwire_generated.api.training.forward import OPERATION as FORWARD
+from tinkerwire_generated.api.training.forward_backward import OPERATION as FORWARD_BACKWARD
 
 COUNTERS = frozenset({"model_seq_id", "sampling_session_seq_id", "custom_loss_seq_id"})
 """Numbers of things in a session: threads that create them race for the numbers."""
 ID_FIELDS = frozenset({"model_id", "sampling_session_id", "session_id"})
 """Fields with ids of the server; clients derive some of these ids from counters, so that no response has them."""
+BATCH_PATHS = frozenset({FORWARD.path, FORWARD_BACKWARD.path})
 ID = "(id)"
 MISSING = "nothing"
 
@@ -38,6 +41,11 @@ class RequestContent:
     def key(self) -> bytes:
         """Return a digest of the content."""
         return _digest([self.method, self.path, self.query, self.body])
+
+    def batch_key(self) -> bytes | None:
+        """Return what the attempts of one batch in all encodings share; None for other requests."""
+        is_batch = self.path in BATCH_PATHS and isinstance(self.body, dict) and self.body.get("seq_id") is not None
+        return self.key() if is_batch else None
 
     def without_ids(self, known: Collection[str]) -> tuple[bytes, list[str]]:
         """Return a digest of the content without ids and counters, and the ids in order.
@@ -77,22 +85,19 @@ class RequestContent:
 def read_content(
     method: str, path: str, query: tuple[tuple[str, str], ...], headers: Mapping[str, str], content: bytes | None
 ) -> RequestContent:
-    """Return the content of a request, without the version of the client and the numbers of samples."""
-    return RequestContent(method, path, query, _without_changing_fields(path, _read_body(headers, content)))
+    """Return the content of a request, without the version of the client and the numbers of samples.
 
-
-def read_for_people(path: str, headers: Mapping[str, str], content: bytes | None) -> Any:
-    """Return the body of a request with all numbers in plain form; slower than :func:`read_content`."""
-    body = _read_body(headers, content)
-    if content is not None and PROTOBUF in headers.get("content-type", ""):
-        from .._wire.protobuf_forms import REQUEST, message_codec  # noqa: PLC0415
-        from .._wire.protobuf_messages import parse_message  # noqa: PLC0415
-
-        with suppress(Exception):  # the other form serves as well
-            message = parse_message(REQUEST, _decompress(headers, content) or b"")
-            kind = models.ForwardRequest if message.forward_only else models.ForwardBackwardRequest
-            body = parse_json(default_converter().encode(message_codec().read(REQUEST, message, kind)))
-    return _without_changing_fields(path, body)
+    The content does not depend on the encoding: a client that finds out which one the server accepts sends some
+    batches as protobuf and others as JSON, and in another run possibly not the same ones.
+    """
+    plain = None if content is None else _decompress(headers, content)
+    if plain is None:
+        return RequestContent(method, path, query, content and {"compressed": hashlib.sha256(content).hexdigest()})
+    if PROTOBUF in headers.get("content-type", ""):
+        path, body = _read_protobuf(path, plain)
+    else:
+        body = _read_json(plain)
+    return RequestContent(method, path, query, _without_changing_fields(path, body))
 
 
 def _without_changing_fields(path: str, body: Any) -> Any:
@@ -140,23 +145,23 @@ def _decompress(headers: Mapping[str, str], content: bytes) -> bytes | None:
     return None if decompress is None else decompress(content)
 
 
-def _read_body(headers: Mapping[str, str], content: bytes | None) -> Any:
-    if content is None:
-        return None
-    plain = _decompress(headers, content)
-    if plain is None:
-        return {"compressed": hashlib.sha256(content).hexdigest()}
-    content = plain
-    if PROTOBUF in headers.get("content-type", ""):
-        from google.protobuf.json_format import MessageToDict  # noqa: PLC0415
-
-        from .._wire.protobuf_forms import REQUEST  # noqa: PLC0415
-        from .._wire.protobuf_messages import parse_message  # noqa: PLC0415
-
-        return MessageToDict(parse_message(REQUEST, content), preserving_proto_field_name=True)
+def _read_json(content: bytes) -> Any:
     with suppress(ValueError):
         return parse_json(content)
     return {"bytes": hashlib.sha256(content).hexdigest()}
+
+
+def _read_protobuf(path: str, content: bytes) -> tuple[str, Any]:
+    """Return path and body of the same request as JSON."""
+    from .._wire.protobuf_forms import REQUEST, message_codec  # noqa: PLC0415
+    from .._wire.protobuf_messages import parse_message  # noqa: PLC0415
+
+    with suppress(Exception):  # what has no form in JSON is compared as it is
+        message = parse_message(REQUEST, content)
+        kind = models.ForwardRequest if message.forward_only else models.ForwardBackwardRequest
+        body = parse_json(default_converter().encode(message_codec().read(REQUEST, message, kind)))
+        return (FORWARD if message.forward_only else FORWARD_BACKWARD).path, body
+    return path, {"bytes": hashlib.sha256(content).hexdigest()}
 
 
 @cache

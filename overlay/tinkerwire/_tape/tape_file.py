@@ -10,6 +10,7 @@ import base64
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,17 @@ class TapeWriter:
         except OSError as error:
             raise ValueError(f"TINKERWIRE_RECORD: {path} cannot be written: {error.strerror or error}") from None
         if os.fstat(self._file).st_size == 0:
-            self._append({TAPE_FORMAT: TAPE_FORMAT_VERSION})
+            os.write(self._file, orjson.dumps({TAPE_FORMAT: TAPE_FORMAT_VERSION}))
+
+    @property
+    def is_current(self) -> bool:
+        """False if the path has another file by now, or none."""
+        with self._lock.current, suppress(OSError):
+            if self._is_over:
+                # Recording stopped at the maximum size or because of an error, if the file is still there.
+                return self._path.exists()
+            return os.path.samestat(os.fstat(self._file), self._path.stat())
+        return False
 
     def start(self) -> int:
         """Return the time of a new attempt, later than all before it."""
@@ -123,11 +134,13 @@ class TapeWriter:
                 os.close(self._file)
 
     def _append(self, state: Mapping[str, Any]) -> None:
-        line = b"\n" + orjson.dumps(state) if TAPE_FORMAT not in state else orjson.dumps(state)
+        line = b"\n" + orjson.dumps(state)
         with self._lock.current:
             if self._is_over:
                 return
             try:
+                if os.fstat(self._file).st_size == 0:  # new, or emptied since
+                    line = orjson.dumps({TAPE_FORMAT: TAPE_FORMAT_VERSION}) + line
                 if os.fstat(self._file).st_size + len(line) > self._max_bytes:
                     line, self._is_over = b'\n{"limit":true}', True
                     log.warning(
