@@ -13,6 +13,7 @@ import pytest
 
 import tinkerwire as tw
 from support.embedded import ServerProcess, embedded_http_server
+from tinkerwire._session.session import Session
 
 ADAM = tw.AdamParams(learning_rate=1e-2)
 STEPS = 10
@@ -103,6 +104,30 @@ def test_replay_gives_the_weights_of_an_undisturbed_run(
     assert len(reports) == len(killed_after)
     assert all(report.lost_steps == 0 for report in reports)
     assert [report.step + report.replayed_steps for report in reports] == [number + 1 for number in killed_after]
+
+
+@pytest.mark.timeout(300)
+def test_loss_during_a_recovery_is_recovered(
+    server: ForgetfulServer, undisturbed: tuple[list[float], list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server dies again after the recovery has created a session, and before it has created a model."""
+    create_session, created, losses = Session._create, 0, 2
+
+    async def create_and_lose(session: Session) -> str:
+        nonlocal created
+        session_id = await create_session(session)
+        created += 1
+        if 1 < created <= 1 + losses:
+            server.lose_sessions()
+        return session_id
+
+    monkeypatch.setattr(Session, "_create", create_and_lose)
+    reports: list[tw.RecoveryReport] = []
+    with tw.ServiceClient(base_url=server.url) as service:
+        training = create(service, tw.Recovery(every=1, keep=1, replay=True, on_recovery=reports.append))
+        trained = train(training, lambda number: server.lose_sessions() if number == 4 else None)
+        assert (trained, final_logprobs(training)) == undisturbed
+    assert (len(reports), created) == (1, 2 + losses)
 
 
 @pytest.mark.timeout(300)

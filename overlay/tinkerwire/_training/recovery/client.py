@@ -286,9 +286,16 @@ class RecoveringTrainingClient(TrainingClient):
                 if is_unrecoverable or self._failed_attempts > self._recovery.attempts:
                     raise error
                 newest_step = self._log.saves[-1].step if self._log.saves else 0
-                if isinstance(error, SessionExpiredError):
-                    await self._session.renew(error.session_id)
-                operations, save = await self._create_model(error)
+                try:
+                    if isinstance(error, SessionExpiredError):
+                        await self._session.renew(error.session_id)
+                    operations, save = await self._create_model(error)
+                except TinkerError as second:
+                    if second is error or not shows_loss(second, "CreateModel"):
+                        raise
+                    # The server lost the new session, too.
+                    error = second
+                    continue
                 report = self._resend(operations, save, newest_step, error)
                 failure = await self._wait_for_replay()
                 if failure is None:
