@@ -107,6 +107,32 @@ def test_replay_gives_the_weights_of_an_undisturbed_run(
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("with_optimizer", [True, False], ids=["with optimizer", "weights only"])
+def test_client_from_saved_state_recovers(server: ForgetfulServer, with_optimizer: bool) -> None:
+    """The first save has the loaded state, from which a recovery after the first step starts."""
+    with tw.ServiceClient(base_url=server.url) as service:
+        first = create(service, None)
+        first.forward_backward([make_datum(1)], "cross_entropy")
+        first.optim_step(ADAM).result()
+        path = first.save_state("start").result().path
+
+    def resume(recover: tw.Recovery | None, after_step: Callable[[int], None]) -> tuple[list[float], list[float]]:
+        with tw.ServiceClient(base_url=server.url) as service:
+            training = (
+                service.create_training_client_from_state_with_optimizer(path, recover=recover)
+                if with_optimizer
+                else service.create_training_client_from_state(path, recover=recover)
+            )
+            return train(training, after_step), final_logprobs(training)
+
+    undisturbed = resume(None, lambda _: None)
+    reports: list[tw.RecoveryReport] = []
+    recover = tw.Recovery(every=4, replay=True, on_recovery=reports.append)
+    assert resume(recover, lambda number: server.lose_sessions() if number in (0, 5) else None) == undisturbed
+    assert len(reports) == 2
+
+
+@pytest.mark.timeout(300)
 def test_loss_during_a_recovery_is_recovered(
     server: ForgetfulServer, undisturbed: tuple[list[float], list[float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

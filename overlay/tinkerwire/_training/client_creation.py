@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .._session.session import Session
     from .chunking import ChunkLimits
     from .client import TrainingClient
+    from .model_creation import ModelFactory
     from .recovery.settings import Recovery
 
 
@@ -58,7 +59,7 @@ class TrainingClientFactory:
             ValueError: the rank is below 1, or no layer gets an adapter.
         """
         with LOOP.opening_lock:
-            from . import client, model_creation  # noqa: PLC0415
+            from . import model_creation  # noqa: PLC0415
 
         create = model_creation.new_model_factory(
             self._session,
@@ -71,13 +72,7 @@ class TrainingClientFactory:
             user_metadata=user_metadata,
             optimizer=optimizer,
         )
-        if recover is None:
-            return client.TrainingClient(self._session, self._chunk_limits, create)
-        with LOOP.opening_lock:
-            from .recovery.client import RecoveringTrainingClient  # noqa: PLC0415
-            from .recovery.settings import Recovery  # noqa: PLC0415
-        require_optional("recover", recover, Recovery)
-        return RecoveringTrainingClient(self._session, self._chunk_limits, create, recover)
+        return self._new_training_client(create, recover)
 
     async def create_lora_training_client_async(
         self,
@@ -104,6 +99,8 @@ class TrainingClientFactory:
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
         optimizer: models.OptimizerConfig | None = None,
+        *,
+        recover: Recovery | None = None,
     ) -> TrainingClient:
         """Create a client for a new adapter that starts with the weights saved at ``path``, and a new optimizer.
 
@@ -113,13 +110,14 @@ class TrainingClientFactory:
             user_metadata: metadata to store with the model, merged over that of the saved model.
             weights_access_token: token for the weights of another user; wire 0.18.2 and later.
             optimizer: configuration of the optimizer; None selects AdamW, others need wire 0.29.1 or later.
+            recover: as for :meth:`create_lora_training_client`.
 
         Raises:
             TypeError: an argument has the wrong type.
             ValueError: the path is of sampler weights.
         """
         with LOOP.opening_lock:
-            from . import client, model_creation  # noqa: PLC0415
+            from . import model_creation  # noqa: PLC0415
 
         create = model_creation.model_from_state_factory(
             self._session,
@@ -130,7 +128,7 @@ class TrainingClientFactory:
             optimizer=optimizer,
             with_optimizer_state=False,
         )
-        return client.TrainingClient(self._session, self._chunk_limits, create)
+        return self._new_training_client(create, recover)
 
     async def create_training_client_from_state_async(
         self,
@@ -139,10 +137,12 @@ class TrainingClientFactory:
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
         optimizer: models.OptimizerConfig | None = None,
+        *,
+        recover: Recovery | None = None,
     ) -> TrainingClient:
         """Await :meth:`create_training_client_from_state`."""
         return await self.create_training_client_from_state(
-            path, base_model, user_metadata, weights_access_token, optimizer
+            path, base_model, user_metadata, weights_access_token, optimizer, recover=recover
         )
 
     def create_training_client_from_state_with_optimizer(
@@ -151,13 +151,15 @@ class TrainingClientFactory:
         base_model: str | None = None,
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
+        *,
+        recover: Recovery | None = None,
     ) -> TrainingClient:
         """Create a client that resumes from the weights and the optimizer state saved at ``path``.
 
         Arguments and errors as for :meth:`create_training_client_from_state`.
         """
         with LOOP.opening_lock:
-            from . import client, model_creation  # noqa: PLC0415
+            from . import model_creation  # noqa: PLC0415
 
         create = model_creation.model_from_state_factory(
             self._session,
@@ -168,7 +170,7 @@ class TrainingClientFactory:
             optimizer=None,
             with_optimizer_state=True,
         )
-        return client.TrainingClient(self._session, self._chunk_limits, create)
+        return self._new_training_client(create, recover)
 
     async def create_training_client_from_state_with_optimizer_async(
         self,
@@ -176,8 +178,22 @@ class TrainingClientFactory:
         base_model: str | None = None,
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
+        *,
+        recover: Recovery | None = None,
     ) -> TrainingClient:
         """Await :meth:`create_training_client_from_state_with_optimizer`."""
         return await self.create_training_client_from_state_with_optimizer(
-            path, base_model, user_metadata, weights_access_token
+            path, base_model, user_metadata, weights_access_token, recover=recover
         )
+
+    def _new_training_client(self, create: ModelFactory, recover: Recovery | None) -> TrainingClient:
+        with LOOP.opening_lock:
+            from .client import TrainingClient  # noqa: PLC0415
+
+        if recover is None:
+            return TrainingClient(self._session, self._chunk_limits, create)
+        with LOOP.opening_lock:
+            from .recovery.client import RecoveringTrainingClient  # noqa: PLC0415
+            from .recovery.settings import Recovery  # noqa: PLC0415
+        require_optional("recover", recover, Recovery)
+        return RecoveringTrainingClient(self._session, self._chunk_limits, create, recover)
