@@ -133,6 +133,29 @@ def test_client_from_saved_state_recovers(server: ForgetfulServer, with_optimize
 
 
 @pytest.mark.timeout(300)
+def test_sampling_clients_of_the_lost_session_raise_its_error(server: ForgetfulServer) -> None:
+    """They do so before the recovery and after it, and new ones work."""
+    prompt, params = tw.ModelInput.from_ints([1, 2]), tw.SamplingParams(max_tokens=2)
+    with tw.ServiceClient(base_url=server.url) as service:
+        training = create(service, tw.Recovery(every=1))
+        lost = [
+            training.save_weights_and_get_sampling_client(),
+            service.create_sampling_client(base_model="tinkerwire/byte-nano"),
+        ]
+        for sampling in lost:
+            sampling.sample(prompt, 1, params).result()
+        first = training.model_id.rpartition(":train:")[0]
+        server.lose_sessions()
+        for _ in range(2):
+            for sampling in lost:
+                with pytest.raises(tw.SessionExpiredError) as caught:
+                    sampling.sample(prompt, 1, params).result()
+                assert caught.value.session_id == first
+            training.forward_backward([make_datum(1)], "cross_entropy").result()
+        assert training.save_weights_and_get_sampling_client().sample(prompt, 1, params).result().sequences
+
+
+@pytest.mark.timeout(300)
 def test_loss_during_a_recovery_is_recovered(
     server: ForgetfulServer, undisturbed: tuple[list[float], list[float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,11 +74,12 @@ class SessionState:
         # The probe is a heartbeat. A heartbeat that started another one would never end.
         return not isinstance(error, raise_immediately) and traffic != Traffic.SESSION and await self.is_lost(error)
 
-    def expired_error(self, reason: str) -> SessionExpiredError:
-        """Return the error of an operation whose session the server no longer has."""
+    def expired_error(self, reason: str, session_id: str | None = None) -> SessionExpiredError:
+        """Return the error of an operation whose session the server no longer has; None means the current session."""
+        session_id = session_id or self.id
         return SessionExpiredError(
-            f"session {self.id}: the server no longer has it ({reason}); create a new "
+            f"session {session_id}: the server no longer has it ({reason}); create a new "
             "ServiceClient, and resume from weights that save_state() saved: "
             "create_training_client_from_state_with_optimizer(PATH)",
-            session_id=self.id,
+            session_id=session_id,
         )

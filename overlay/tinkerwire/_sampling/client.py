@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from typing_extensions import Self
 
-from tinkerwire_base.errors import TinkerError
+from tinkerwire_base.errors import NotFoundError, TinkerError
 from tinkerwire_base.validators import require_bool, require_optional_text
 from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
@@ -100,6 +100,7 @@ class SamplingClient(CopyableSampler):
                 trace = current_operation().trace
                 if trace is not None:
                     trace.sampler, trace.model = saved.sampling_session_id, client._base_model_name or ""
+                client._session_id = session.connection.session_state.id
                 return saved.sampling_session_id
             if saved.path is None:
                 raise TinkerError(
@@ -306,6 +307,7 @@ class SamplingClient(CopyableSampler):
         trace = current_operation().trace
         if trace is not None:
             trace.sampler, trace.model = created.sampling_session_id, self._base_model_name or ""
+        self._session_id = self._connection.session_state.id
         return created.sampling_session_id
 
     async def _sample(self, request: models.SampleRequest, max_tokens: int | None) -> models.SampleResponse:
@@ -316,7 +318,14 @@ class SamplingClient(CopyableSampler):
         context_length = self._context_length()
         if context_length is not None:
             check_context_length(request.prompt, max_tokens, context_length)
-        return await self._runner.sample(request, sampling_session_id)
+        try:
+            return await self._runner.sample(request, sampling_session_id)
+        except NotFoundError as error:
+            state = self._connection.session_state
+            if self._session_id in ("", state.id):
+                raise
+            # A training client with recovery has replaced the lost session.
+            raise state.expired_error(str(error), self._session_id) from error
 
     async def _logprobs(self, request: models.SampleRequest) -> list[float | None]:
         # The user did not request the one sampled token: only the prompt must fit.
