@@ -250,6 +250,36 @@ def test_order_in_which_models_find_the_encoding_does_not_matter(
     assert train_models(f"replay:{tape}", [3, 1, 2]) == recorded
 
 
+@pytest.mark.timeout(200)
+def test_samples_that_the_program_gave_up_are_given_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are pending in the replay, as they were on the slow server; if the program waits, it gets an error."""
+    tape = tmp_path / "own.tape"
+    prompt, params = tw.ModelInput.from_ints([1, 2]), tw.SamplingParams(max_tokens=2)
+
+    async def sample(base_url: str, limit_s: float) -> str:
+        async with tw.ServiceClient(base_url=base_url) as service:
+            sampling = await service.create_sampling_client_async(base_model="tinkerwire/byte-nano")
+            with pytest.raises((asyncio.TimeoutError, tw.ReplayError)) as caught:
+                await asyncio.wait_for(sampling.sample_async(prompt, 1, params), limit_s)
+            return type(caught.value).__name__
+
+    with embedded_http_server("--inject-faults", "delay_s=5,only=asample+retrieve_future") as url:
+        monkeypatch.setenv("TINKERWIRE_RECORD", str(tape))
+        assert asyncio.run(sample(url, 1.0)) == "TimeoutError"
+    monkeypatch.delenv("TINKERWIRE_RECORD")
+    assert asyncio.run(sample(f"replay:{tape}", 1.0)) == "TimeoutError"
+    monkeypatch.setattr("tinkerwire._tape.replaying.PATIENCE_S", 0.1)
+    assert asyncio.run(sample(f"replay:{tape}", 100.0)) == "ReplayError"
+
+
+def test_replay_beside_an_open_client_of_the_first_one_names_the_way_out(tape: Path) -> None:
+    with tw.ServiceClient(base_url=f"replay:{tape}") as abandoned:
+        abandoned.create_lora_training_client("tinkerwire/byte-nano", rank=2).result()
+        with pytest.raises(tw.ReplayError, match="close all clients of this replay before"):
+            train(f"replay:{tape}")
+    assert train(f"replay:{tape}") == train("local")
+
+
 def test_replay_needs_and_sends_no_key(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TINKER_API_KEY", raising=False)
     assert train(f"replay:{tape}") == train(f"replay:{tape}", api_key=KEY)

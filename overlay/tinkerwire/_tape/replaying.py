@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import hashlib
 import os
@@ -53,6 +54,8 @@ OPTIONAL_RESPONSES = {
 }
 """Responses to requests that depend on time, if the tape has none."""
 JSON_CONTENT = {"content-type": "application/json"}
+PATIENCE_S = 10.0
+"""Time for which a replay waits longer than the recording for a program that gives up a request."""
 RETRIED_STATUSES = frozenset({402, 408, 429})
 
 
@@ -139,12 +142,21 @@ class Replay:
 
     def _result(self, request_id: str) -> WireResponse:
         exchange = self._results.get(request_id)
-        if exchange is None:
-            raise ReplayError(
-                f"{self.address}: the recording has no result of the request {request_id}: the recorded program did "
-                f"not wait for it{self.tape.ending}"
-            )
-        return self._response(exchange)
+        if exchange is not None:
+            return self._response(exchange)
+        text = (
+            f"{self.address}: the recording has no result of the request {request_id}: the recorded program did not "
+            f"wait for it{self.tape.ending}"
+        )
+        name = request_id.encode()
+        submitted = [operation.outcome for operation in self.operations.all if name in operation.outcome.response]
+        if self.tape.ending or not submitted:
+            raise ReplayError(text)
+        raise _UnansweredError(text, request_id, self._time_to_end(submitted[0]))
+
+    def _time_to_end(self, exchange: RecordedExchange) -> float:
+        """Return the seconds from an exchange to the end of the recording, and some more."""
+        return (self.tape.exchanges[-1].at - exchange.at) / 1e9 + PATIENCE_S
 
     def _heartbeat(self) -> WireResponse:
         """Refuse the heartbeat if the recorded server did, and the program has come so far."""
@@ -173,10 +185,11 @@ class Replay:
             )
         error = exchange.error or {}
         if error.get("kind") == "CancelledError":
-            raise ReplayError(
+            text = (
                 f"{self.address}: {exchange.method} {exchange.path}: the recording has no response, because the "
                 "recorded program cancelled the request"
             )
+            raise _UnansweredError(text, str(exchange.at), self._time_to_end(exchange))
         kind = APITimeoutError if error.get("kind") == "APITimeoutError" else APIConnectionError
         info = RequestInfo(method=exchange.method, url=f"{self.address}{exchange.path}")
         text = str(error.get("message", "the connection failed"))
@@ -200,7 +213,10 @@ class Replay:
             return f"{name}: the recorded program sent no such request"
         unclaimed = [operation for operation in same if not self.operations.is_claimed(operation)]
         if not unclaimed:
-            return f"{name}: the recorded program sent {len(same)} such requests, and this is another one"
+            text = f"{name}: the recorded program sent {len(same)} such requests, and this is another one"
+            if asked.path == CREATE_SESSION.path:
+                text += "; close all clients of this replay before the program starts it anew"
+            return text
         nearest = _nearest(unclaimed, asked)
         before = {"query": [list(pair) for pair in nearest.content.query], "body": nearest.content.body}
         now = {"query": [list(pair) for pair in asked.query], "body": asked.body}
@@ -209,6 +225,15 @@ class Replay:
             f"{name}: the program asks something else than the recorded one; the first field that differs is "
             f"{place.removeprefix('body.')}: recorded {short_repr(recorded)}, got {short_repr(current)}"
         )
+
+
+class _UnansweredError(Exception):
+    """The recorded program gave up a request, and so should this one within a time in seconds."""
+
+    def __init__(self, text: str, name: str, patience_s: float) -> None:
+        super().__init__(text)
+        self.name = name
+        self.patience_s = patience_s
 
 
 class ReplayTransport:
@@ -220,15 +245,24 @@ class ReplayTransport:
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
+        self._ends: dict[str, float] = {}
         self.poll_connections = PollConnections(None)
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """See :class:`Transport`.
 
+        A request that the recorded program gave up, as after a time-out of its own, waits for the same here.
+
         Raises:
-            ReplayError: the recorded program sent no such request.
+            ReplayError: the recorded program sent no such request, or gave it up and this one does not.
         """
-        return self._replay.respond(request)
+        try:
+            return self._replay.respond(request)
+        except _UnansweredError as error:
+            now = asyncio.get_running_loop().time()
+            end = self._ends.setdefault(error.name, now + error.patience_s)
+            await asyncio.sleep(end - now)
+            raise ReplayError(str(error)) from None
 
     async def close(self) -> None:
         """See :class:`Transport`."""
