@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
+import random
 import re
 import shutil
 import tarfile
@@ -21,7 +23,7 @@ from support.clients import open_client
 from support.embedded import embedded_http_server
 from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._rest import file_download
-from tinkerwire._rest.extraction import check_relative_path
+from tinkerwire._rest.extraction import check_relative_path, extract_archive
 
 pytestmark = pytest.mark.timeout(120)
 PATH = "tinker://m1/weights/a"
@@ -209,6 +211,18 @@ def test_missing_format_is_an_error_with_the_files(server: ScriptedServer, rest:
         download(rest, tmp_path / "out", file_format="gguf")
 
 
+def make_header(**attributes: Any) -> bytes:
+    info = tarfile.TarInfo("a")
+    for attribute, value in attributes.items():
+        setattr(info, attribute, value)
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+ENCRYPTED = make_zip({"a": b"1"})
+"""A zip with the flag of encryption in both of its headers."""
+for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+    offset = ENCRYPTED.index(signature) + place
+    ENCRYPTED = ENCRYPTED[:offset] + b"\1" + ENCRYPTED[offset + 1 :]
 BOMB = make_tar({"zeros": bytes(10_000_000)}, "w:gz")
 TWICE = make_tar({"a": b"1", "./a": b"2"})
 UNSAFE: list[tuple[bytes, str]] = [
@@ -228,6 +242,19 @@ UNSAFE: list[tuple[bytes, str]] = [
     (TWICE, "twice"),
     (make_tar({"a": bytes(5000)})[:2000], "cannot be read|ends early"),
     (b"neither tar nor zip", "cannot be read"),
+    (make_tar({"x" * 256: b""}), "unsafe file name"),
+    (make_tar({"a\x1b[31m": b""}), "unsafe file name"),
+    (make_tar({"A": b"1", "a": b"2"}), "twice"),
+    (make_tar({"a": b"1", "a/b": b"2"}), "twice"),
+    (make_tar({"a/b": b"1", "a": b"2"}), "twice"),
+    (make_tar({".": b"1"}), "twice"),
+    # The end of the tar is missing after a whole member.
+    (make_tar({"a": bytes(500), "b": b"2"})[:1024], "cannot be read"),
+    (gzip.compress(make_tar({"a": bytes(500)}) + bytes(20_000_000)), "after its end"),
+    (gzip.compress(make_tar({"a": bytes(500)})[:1024] + b"?" * 2000), "cannot be read"),
+    (gzip.compress(make_header(type=tarfile.XHDTYPE, size=3 * 10**9)), "cannot be read"),
+    (make_header(size=-600) + bytes(2000), "size -600"),
+    (ENCRYPTED, "encrypted"),
 ]
 
 
@@ -243,6 +270,26 @@ def test_unsafe_archive_is_rejected(
     assert [path.name for path in tmp_path.rglob("*")] == ["inner"]
     store_archive(server, lambda _: ScriptedResponse(make_tar({"a": b"right"})))
     assert download(rest, tmp_path / "inner" / "out").files == ("a",)
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+def test_damage_of_a_compressed_archive_is_found(mode: str, tmp_path: Path) -> None:
+    """Wherever bytes are damaged or missing, the content is complete and right, or there is an error."""
+    files = {"a": random.Random(0).randbytes(30_000), "b": b"x" * 30_000, "c": b""}
+    content = make_tar(files, mode)
+    positions = range(0, len(content), len(content) // 25)
+    damaged = [content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :] for at in positions]
+    errors = 0
+    for number, archive in enumerate([*damaged, *(content[:at] for at in positions), content[:-1]]):
+        file = tmp_path / f"{number}.tar"
+        file.write_bytes(archive)
+        try:
+            extract_archive(file, tmp_path / str(number), max_bytes=100_000)
+        except tw.TinkerError:
+            errors += 1
+        else:
+            assert {name: (tmp_path / str(number) / name).read_bytes() for name in files} == files
+    assert errors > 25
 
 
 def test_archive_with_too_many_members_is_rejected(
