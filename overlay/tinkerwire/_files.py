@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -39,6 +40,37 @@ def lock(folder: Path, *, waits: bool) -> Callable[[], None]:
 
 
 @contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Create a file, hold its lock, and remove the file; the lock also ends with the process.
+
+    Raises:
+        BlockingIOError: the file is locked elsewhere.
+        OSError: the file cannot be created.
+    """
+    descriptor = _open_locked(path)
+    try:
+        yield
+    finally:
+        # Removed under the lock, so that no other owner loses the file; Windows keeps it, because it is open.
+        with suppress(OSError):
+            path.unlink()
+        os.close(descriptor)
+
+
+def _open_locked(path: Path) -> int:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        if not try_lock(descriptor):
+            os.close(descriptor)
+            raise BlockingIOError(f"{path} is locked")
+        # The previous owner may have removed the file after it was opened here.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        os.close(descriptor)
+
+
+@contextmanager
 def replace_file(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces ``path`` once it is written and synced; only the owner can read it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,3 +91,31 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    LOCKED_BYTE = 2**62
+
+    def try_lock(descriptor: int) -> bool:
+        """Lock a file until its descriptor is closed; return False if it is locked elsewhere."""
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def try_lock(descriptor: int) -> bool:
+        """Lock a file until its descriptor is closed; return False if it is locked elsewhere."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks
+            return True
+        return True

@@ -26,7 +26,7 @@ from .checkpoint_download import (
     make_plan,
 )
 from .download_arguments import absolute_path, read_texts, require_limit, require_optional_callback
-from .file_download import download_file
+from .file_download import download_file, exclusive_download
 from .traces import export_trace
 
 CONCURRENT_DELETIONS = 16
@@ -253,10 +253,12 @@ class CheckpointClient(AdminClient):
         async def get_url() -> str:
             return await export_trace(self._connection, session_id)
 
-        return self._connection.start(
-            lambda: download_file(get_url, target, max_bytes=max_bytes, on_progress=on_progress),
-            "download_session_trace",
-        )
+        async def fetch() -> int:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with exclusive_download(target):
+                return await download_file(get_url, target, max_bytes=max_bytes, on_progress=on_progress)
+
+        return self._connection.start(fetch, "download_session_trace")
 
     async def download_session_trace_async(
         self,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Literal
@@ -24,7 +25,7 @@ from .._transport.backpressure import Traffic
 from .archives import fetch_archive_url, path_of_file_url
 from .download_arguments import absolute_path, require_limit, require_optional_callback
 from .extraction import MAX_FILES, check_relative_path, extract_archive
-from .file_download import STATE, download_file
+from .file_download import PART, STATE, download_file, exclusive_download
 
 CheckpointFormat = Literal["safetensors", "peft"]
 
@@ -115,24 +116,44 @@ async def download_checkpoint(connection: Connection, plan: DownloadPlan) -> Che
         FileExistsError: the folder exists, and ``overwrite`` is False.
         DialectError: the wire of the server does not have the call.
         APIStatusError, APIConnectionError: the download failed.
-        TinkerError: a file has an unsafe name or a wrong hash, or the checkpoint is not in the requested format.
+        TinkerError: a file has an unsafe name or a wrong hash, the checkpoint is not in the requested format, or
+            another download into the folder is under way.
     """
     target = plan.directory
     require_new_folder(target, overwrite=plan.overwrite)
-    staging = target.with_name(f".{target.name}.part")
-    files = staging / FILES
-    await asyncio.to_thread(_prepare, staging, plan.tinker_path)
-    if plan.is_external:
-        await _download_files(connection, plan, files)
-    else:
-        await _download_archive(connection, plan, staging, files)
-    return await asyncio.to_thread(_finish, plan, staging, files)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with exclusive_download(target):
+        _restore(target)
+        require_new_folder(target, overwrite=plan.overwrite)
+        staging = target.with_name(f".{target.name}.part")
+        files = staging / FILES
+        await asyncio.to_thread(_prepare, staging, plan.tinker_path)
+        if plan.is_external:
+            await _download_files(connection, plan, files)
+        else:
+            await _download_archive(connection, plan, staging, files)
+        return await asyncio.to_thread(_finish, plan, staging, files)
 
 
 def require_new_folder(folder: Path, *, overwrite: bool) -> None:
-    """Raise FileExistsError if a folder exists that must not be replaced."""
-    if folder.exists() and not overwrite:
+    """Raise FileExistsError if something exists that must not be replaced."""
+    if os.path.lexists(folder) and not overwrite:
         raise FileExistsError(f"{folder} exists; choose another folder, or overwrite it")
+    if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
+        raise FileExistsError(f"{folder} exists and is not a folder; choose another one")
+
+
+def _replaced(target: Path) -> Path:
+    """Return the name that a folder has while another one takes its place."""
+    return target.with_name(f".{target.name}.old")
+
+
+def _restore(target: Path) -> None:
+    """Undo or complete the replacement of a folder, if the process ended in the middle."""
+    replaced = _replaced(target)
+    if replaced.exists() and not target.exists():
+        replaced.rename(target)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 async def _download_archive(connection: Connection, plan: DownloadPlan, staging: Path, files: Path) -> None:
@@ -149,6 +170,7 @@ async def _download_archive(connection: Connection, plan: DownloadPlan, staging:
     if is_embedded(connection.base_url) and (url := await get_url()).startswith("file:"):
         # In process, the server gives the path of its own file.
         source = path_of_file_url(url)
+        shutil.rmtree(files, ignore_errors=True)
         await asyncio.to_thread(_copy, source, files / source.name, plan.max_bytes)
         return
     archive = staging / ARCHIVE
@@ -169,11 +191,14 @@ def _extract(archive: Path, files: Path, plan: DownloadPlan) -> None:
     shutil.rmtree(files, ignore_errors=True)
     try:
         extract_archive(archive, files, max_bytes=plan.max_bytes)
-    except BaseException:
+    except TinkerError:
         # A damaged archive must not be continued.
         shutil.rmtree(archive.parent, ignore_errors=True)
         raise
-    archive.unlink()
+    except OSError:
+        # The disk may be full: make room, and keep the archive for the next download.
+        shutil.rmtree(files, ignore_errors=True)
+        raise
 
 
 async def _download_files(connection: Connection, plan: DownloadPlan, files: Path) -> None:
@@ -188,6 +213,7 @@ async def _download_files(connection: Connection, plan: DownloadPlan, files: Pat
     if len(signed.urls) > MAX_FILES:
         raise TinkerError(f"{plan.tinker_path} has more than {MAX_FILES} files; they are not downloaded")
     paths = {name: check_relative_path(name) for name in sorted(signed.urls)}
+    await asyncio.to_thread(_remove_others, files, set(paths.values()))
     remaining = plan.max_bytes
     for name, path in paths.items():
         file = files / path
@@ -207,6 +233,14 @@ async def _download_files(connection: Connection, plan: DownloadPlan, files: Pat
         remaining -= size
 
 
+def _remove_others(files: Path, kept: Collection[Path]) -> None:
+    """Remove files of an earlier download that the checkpoint no longer has."""
+    for file in [path for path in files.rglob("*") if path.is_file()]:
+        path = file.relative_to(files)
+        if path not in kept and path.with_name(path.name.removesuffix(STATE).removesuffix(PART)) not in kept:
+            file.unlink()
+
+
 async def _fetch(get_url: Callable[[], Awaitable[str]], file: Path, plan: DownloadPlan, max_bytes: int) -> int:
     async def get_http_url() -> str:
         url = await get_url()
@@ -214,9 +248,8 @@ async def _fetch(get_url: Callable[[], Awaitable[str]], file: Path, plan: Downlo
             raise TinkerError(f"the URL of the checkpoint must be http or https, got {urlsplit(url).scheme or 'none'}")
         return url
 
-    return await download_file(
-        get_http_url, file, max_bytes=max_bytes, on_progress=plan.on_progress, keeps_state=plan.is_external
-    )
+    # The state stays until the folder is complete: a next download then requests no file again.
+    return await download_file(get_http_url, file, max_bytes=max_bytes, on_progress=plan.on_progress, keeps_state=True)
 
 
 def _copy(source: Path, file: Path, max_bytes: int) -> int:
@@ -239,8 +272,7 @@ def _finish(plan: DownloadPlan, staging: Path, files: Path) -> CheckpointDownloa
     names = tuple(path.relative_to(files).as_posix() for path in paths)
     target = plan.directory
     if target.exists():
-        replaced = target.with_name(f".{target.name}.old")
-        shutil.rmtree(replaced, ignore_errors=True)
+        replaced = _replaced(target)
         target.rename(replaced)
         files.rename(target)
         shutil.rmtree(replaced, ignore_errors=True)

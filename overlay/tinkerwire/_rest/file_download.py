@@ -7,7 +7,8 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -25,6 +26,7 @@ from tinkerwire_base.errors import (
     status_error,
 )
 
+from .._files import lock_file
 from .._futures.logger import log
 from .._transport.download import download
 from .archives import DOWNLOAD_SILENCE_S, MAX_ERROR_BYTES, SHOWN_ERROR_BYTES
@@ -53,6 +55,19 @@ class _State:
     validator: str = ""
     size: int | None = None
     digests: dict[str, bytes] = attrs.field(factory=dict)
+
+
+@contextmanager
+def exclusive_download(target: Path) -> Iterator[None]:
+    """Exclude other downloads to a file or folder; raise TinkerError if one is under way."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock_file(target.with_name(f".{target.name}.lock")))
+        except BlockingIOError:
+            raise TinkerError(
+                f"another download to {target} is under way; wait for it, or choose another target"
+            ) from None
+        yield
 
 
 async def download_file(

@@ -11,7 +11,6 @@ import itertools
 import os
 import platform
 import stat
-import sys
 import threading
 import time
 import uuid
@@ -22,6 +21,7 @@ from typing import Any
 
 import orjson
 
+from .._files import try_lock
 from .._futures.fork_lock import ForkLock
 from .._futures.logger import log
 from .._futures.operation_trace import OperationTrace
@@ -291,7 +291,7 @@ def _claim(path: Path) -> tuple[Path, int]:
     for number in range(MAX_PROCESSES):
         candidate = path if number == 0 else Path(f"{path}.{number}")
         descriptor = _open(candidate)
-        if _lock_file(descriptor):
+        if try_lock(descriptor):
             return candidate, descriptor
         os.close(descriptor)
     raise ValueError(f"trace: {MAX_PROCESSES} processes write to {str(path)!r}; give another path")
@@ -311,31 +311,3 @@ def _open(path: Path) -> int:
         return descriptor
     os.close(descriptor)
     raise ValueError(f"trace: {str(path)!r} exists and is not a trace of tinkerwire; give another path")
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    LOCKED_BYTE = 2**62
-
-    def _lock_file(descriptor: int) -> bool:
-        """Lock a file until its descriptor is closed; return False if another process has locked it."""
-        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock_file(descriptor: int) -> bool:
-        """Lock a file until its descriptor is closed; return False if another process has locked it."""
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:  # a file system without locks
-            return True
-        return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import gzip
 import hashlib
 import io
@@ -11,6 +12,7 @@ import random
 import re
 import shutil
 import tarfile
+import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -185,6 +187,87 @@ def test_existing_folder_stays_unless_overwritten(server: ScriptedServer, rest: 
     assert not server.requests
     download(rest, tmp_path / "out", overwrite=True)
     assert not (tmp_path / "out" / "old").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_simultaneous_downloads_exclude_each_other(server: ScriptedServer, rest: tw.RestClient, tmp_path: Path) -> None:
+    """The second download fails at once, changes nothing, and works after the first one."""
+    second: list[object] = []
+    is_first = threading.Event()
+
+    def answer(_: RecordedRequest) -> ScriptedResponse:
+        if not is_first.is_set():
+            is_first.set()
+            for start in (
+                lambda: rest.download_checkpoint(PATH, tmp_path / "out"),
+                lambda: rest.download_checkpoint("tinker://m1/weights/b", tmp_path / "out"),
+            ):
+                second.append(start().exception(TEST_TIMEOUT_S))
+        return ScriptedResponse(make_tar(ADAPTER))
+
+    store_archive(server, answer)
+    assert download(rest, tmp_path / "out").files == tuple(sorted(ADAPTER))
+    assert [(type(error), "another download to" in str(error)) for error in second] == [(tw.TinkerError, True)] * 2
+    assert download(rest, tmp_path / "out", overwrite=True).files == tuple(sorted(ADAPTER))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_full_disk_keeps_the_archive(
+    server: ScriptedServer, rest: tw.RestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of the disk while the archive is extracted does not cost the download."""
+    archive = make_tar(ADAPTER)
+    received: list[int] = []
+
+    def answer(request: RecordedRequest) -> ScriptedResponse:
+        if request.headers.get("range") == f"bytes={len(archive)}-":
+            return ScriptedResponse(b"", status=416, headers={"content-range": f"bytes */{len(archive)}"})
+        received.append(len(archive))
+        return serve_ranges(archive)(request)
+
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store_archive(server, answer)
+    with monkeypatch.context() as patch:
+        patch.setattr("tinkerwire._rest.extraction.shutil.copyfileobj", fill)
+        with pytest.raises(OSError, match="No space left on device"):
+            download(rest, tmp_path / "out")
+    assert not list(tmp_path.rglob("*.safetensors"))
+    assert download(rest, tmp_path / "out").files == tuple(sorted(ADAPTER))
+    assert received == [len(archive)]
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_interrupted_replacement_is_completed_or_undone(
+    is_complete: bool, server: ScriptedServer, rest: tw.RestClient, tmp_path: Path
+) -> None:
+    """A process that ended between the two renames of a replacement does not cost the old folder."""
+    old = tmp_path / ".out.old"
+    old.mkdir()
+    (old / "old").write_text("old")
+    if is_complete:
+        (tmp_path / "out").mkdir()
+    store_archive(server, lambda _: ScriptedResponse(make_tar(ADAPTER)))
+    with pytest.raises(FileExistsError):
+        download(rest, tmp_path / "out")
+    if not is_complete:
+        assert (tmp_path / "out" / "old").read_text() == "old"
+    download(rest, tmp_path / "out", overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_file_or_link_is_not_replaced(kind: str, server: ScriptedServer, rest: tw.RestClient, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    if kind == "file":
+        target.write_text("mine")
+    else:
+        target.symlink_to(tmp_path / "nothing")
+    for overwrite in (False, True):
+        with pytest.raises(FileExistsError, match="exists"):
+            download(rest, target, overwrite=overwrite)
+    assert not server.requests
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -407,3 +490,24 @@ def test_deletion_of_several_reports_each_error(server: ScriptedServer, rest: tw
         rest.delete_checkpoints(PATH)
     with pytest.raises(ValueError, match="must name a run and a checkpoint"):
         rest.delete_checkpoints([PATH, "x"])
+
+
+def test_external_download_drops_files_that_the_checkpoint_no_longer_has(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    """A checkpoint that was saved again between two attempts gets none of the old files."""
+    names = ["a", "b"]
+    server.rules["training_runs/m1/checkpoints/external_weights/a/external_weights_urls"] = lambda _: ScriptedResponse(
+        {"urls": {name: f"{server.url}/api/v1/stored-{name}" for name in names}, "expires": "2099-01-01T00:00:00Z"}
+    )
+    server.rules["stored-a"] = lambda _: ScriptedResponse(b"1", headers={"etag": '"a"'})
+    server.rules["stored-b"] = lambda _: ScriptedResponse(b"", status=404)
+    with open_client(server.url, wire_version="0.38.0") as client:
+        rest = client.create_rest_client()
+        with pytest.raises(tw.NotFoundError):
+            rest.download_checkpoint("tinker://m1/external_weights/a", tmp_path / "out").result(TEST_TIMEOUT_S)
+        names.remove("a")
+        server.rules["stored-b"] = lambda _: ScriptedResponse(b"2")
+        result = rest.download_checkpoint("tinker://m1/external_weights/a", tmp_path / "out").result(TEST_TIMEOUT_S)
+    assert result.files == ("b",)
+    assert [path.name for path in result.directory.iterdir()] == ["b"]
