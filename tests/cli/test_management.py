@@ -175,6 +175,8 @@ def test_delete_asks_and_obeys(tmp_path: Path) -> None:
         assert count() == 2
         assert call(*by_run, stdin="n\n").exit_code == 1
         assert call(*by_run, stdin="").exit_code == 1
+        wrong = call("checkpoint", "delete", service.training_path, "nonsense", "--base-url", url, stdin="y\n")
+        assert (wrong.exit_code, "Delete" in wrong.output) == (1, False)
         assert count() == 2
         for condition in (
             ("--before", "2020-01-01"),
@@ -184,7 +186,7 @@ def test_delete_asks_and_obeys(tmp_path: Path) -> None:
             assert call(*by_run, *condition, "-y").stdout == "No checkpoints match.\n"
         assert count() == 2
         result = call(*by_run, "--type", "sampler_weights", "--after", "2020-01-01", stdin="y\n")
-        assert result.stdout == "Deleted 1 of 1 checkpoints.\n"
+        assert result.stdout == "Deleted 1 of 1 checkpoint.\n"
         assert read_json("checkpoint delete", service.training_path, "-y", "--base-url", url)["deleted_count"] == 1
         assert count() == 0
         failed = call("checkpoint", "delete", service.training_path, "-y", "--json", "--base-url", url)
@@ -273,3 +275,22 @@ def test_closed_pipe_is_quiet(service: Service) -> None:
             command, stdout=pipe, stderr=subprocess.PIPE, env={**os.environ, "TINKER_API_KEY": KEY}, check=False
         )
     assert (process.returncode, process.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_closed_stream_is_no_traceback(closing: str, service: Service) -> None:
+    """A shell can close a stream, which Python then does not have."""
+    program = f'"{sys.executable}" -m tinkerwire --base-url {service.url}'
+    for arguments in ("run list", f"checkpoint delete --dry-run {service.training_path}"):
+        process = subprocess.run(
+            f"{program} {arguments} {closing}", shell=True, capture_output=True, text=True, check=False
+        )
+        assert (process.returncode, process.stderr.count("Traceback")) == (0, 0), process.stderr
+    process = subprocess.run(
+        f"{program} checkpoint delete {service.training_path} <&- {closing}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (process.returncode, "Traceback" in process.stderr) == (1, False)

@@ -137,6 +137,29 @@ def test_doctor_reports_a_rejected_key(server: ScriptedServer, monkeypatch: pyte
     assert KEY not in result.output
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "failed"),
+    [
+        ("TINKER_WIRE_VERSION", "banana", "settings"),
+        ("TINKERWIRE_HEADERS", "no colon", "settings"),
+        ("TINKER_API_KEY", "a key with blanks", "request"),
+    ],
+)
+def test_doctor_reports_an_invalid_setting(
+    name: str, value: str, failed: str, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps before it are reported too."""
+    monkeypatch.setenv(name, value)
+    names = check_names("--base-url", server.url)
+    assert (names["connection"], names[failed]) == ("ok", "failed")
+
+
+def test_doctor_proposes_http_for_a_port_without_tls(server: ScriptedServer) -> None:
+    result = call("doctor", "--base-url", server.url.replace("http://", "https://"))
+    assert result.exit_code == 1
+    assert "write http:// if the server has no TLS" in result.stdout
+
+
 def test_config_shows_sources_and_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TINKER_API_KEY", KEY)
     monkeypatch.setenv("TINKERWIRE_HEADERS", "x-secret: very-secret")

@@ -57,6 +57,8 @@ def cli(options: SharedOptions, system: str | None, model: str, params: models.S
 
 def _read_line() -> str | None:
     """Return the next message; None at the end of the input."""
+    if sys.stdin is None:
+        return None
     if sys.stdin.isatty():
         click.echo("> ", err=True, nl=False)
     line = sys.stdin.readline()

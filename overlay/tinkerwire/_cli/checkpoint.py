@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,10 +10,21 @@ import click
 
 from tinkerwire_base.timestamps import parse_timestamp
 
+from .._checkpoints.paths import parse_checkpoint_address
 from .client import open_rest_client
 from .errors import CommandFailed
 from .framework import SharedOptions, group, pass_options
-from .output import Table, format_flag, format_size, format_time, print_result, progress, properties, report
+from .output import (
+    Table,
+    format_flag,
+    format_size,
+    format_time,
+    print_result,
+    print_table,
+    progress,
+    properties,
+    report,
+)
 from .pages import describe_count, fetch_pages
 from .transfer import add_transfer_commands
 
@@ -201,17 +213,24 @@ def _delete(
         raise click.UsageError("give either CHECKPOINT_PATHS or --run-id")
     if not run_id and (checkpoint_type or before or after):
         raise click.UsageError("--type, --before and --after need --run-id")
+    for path in checkpoint_paths:
+        # Before the question, so that a wrong path does not come after a yes.
+        parse_checkpoint_address(path, name="CHECKPOINT_PATHS")
     with open_rest_client(options) as rest:
         if run_id:
             kind = cast("models.CheckpointType | None", TYPES[checkpoint_type] if checkpoint_type else None)
             found = rest.find_checkpoints(run_id, kind, before=before, after=after).result()
             paths = [checkpoint.tinker_path for checkpoint in found]
             size = sum(checkpoint.size_bytes or 0 for checkpoint in found)
-            summary = _table(found, f"{len(found)} checkpoints of run {run_id}, {format_size(size)}")
+            summary = _table(found, f"{_count(len(found))} of run {run_id}, {format_size(size)}")
         else:
             paths = list(dict.fromkeys(checkpoint_paths))
-            summary = Table(("Path",), [(path,) for path in paths], f"{len(paths)} checkpoints")
+            summary = Table(("Path",), [(path,) for path in paths], _count(len(paths)))
         _delete_paths(options, rest, paths, summary, asks=not yes, dry_run=dry_run)
+
+
+def _count(number: int) -> str:
+    return f"{number} checkpoint{'s' * (number != 1)}"
 
 
 def _delete_paths(
@@ -226,15 +245,17 @@ def _delete_paths(
         report(options, "Nothing was deleted; omit --dry-run to delete these checkpoints.")
         return
     if asks:
-        click.echo(summary.render(), err=True)
-        if not click.confirm(f"Delete {len(paths)} checkpoints permanently?", err=True):
+        print_table(summary, err=True)
+        if sys.stdin is None:
+            raise CommandFailed("standard input is closed; --yes answers without a question")
+        if not click.confirm(f"Delete {_count(len(paths))} permanently?", err=True):
             raise CommandFailed("nothing was deleted")
     with progress(options, "Deleting", len(paths)) as advance:
         deletion = rest.delete_checkpoints(paths, on_progress=advance).result()
     data["deleted_count"] = len(deletion.deleted)
     data["failed"] = [{"tinker_path": path, "error": str(error)} for path, error in deletion.failed.items()]
-    print_result(options, data, f"Deleted {len(deletion.deleted)} of {len(paths)} checkpoints.")
+    print_result(options, data, f"Deleted {len(deletion.deleted)} of {_count(len(paths))}.")
     for path, error in deletion.failed.items():
         report(options, f"{path}: {error}")
     if deletion.failed:
-        raise CommandFailed(f"{len(deletion.failed)} of {len(paths)} checkpoints were not deleted; see above")
+        raise CommandFailed(f"{len(deletion.failed)} of {_count(len(paths))} could not be deleted; see above")

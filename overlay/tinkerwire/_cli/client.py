@@ -18,7 +18,7 @@ def open_rest_client(options: SharedOptions) -> RestClient:
     """Return a RestClient of the chosen server; close it, or use it in a ``with`` block."""
     from .._rest.client import RestClient  # noqa: PLC0415
 
-    _silence_interrupts()
+    silence_interrupts()
     return RestClient(base_url=options.base_url)
 
 
@@ -26,11 +26,11 @@ def open_service_client(options: SharedOptions, purpose: str) -> ServiceClient:
     """Return a ServiceClient of the chosen server, whose session names the command."""
     from .._service import ServiceClient  # noqa: PLC0415
 
-    _silence_interrupts()
+    silence_interrupts()
     return ServiceClient(base_url=options.base_url, user_metadata={"created_by": f"tinkerwire {purpose}"})
 
 
-def _silence_interrupts() -> None:
+def silence_interrupts() -> None:
     """Drop the client's log lines about the operations that Ctrl-C interrupts: the user knows."""
     if threading.current_thread() is not threading.main_thread():
         return

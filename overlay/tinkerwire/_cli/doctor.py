@@ -15,6 +15,7 @@ from tinkerwire_base.errors import AuthenticationError, TinkerError
 
 from .._connection.retry import RetryConfig
 from .._transport.address import is_embedded, is_loopback, refuse_plain_http, resolve_base_url
+from .client import silence_interrupts
 from .config import find_key_source
 from .errors import CommandFailed, clean_line
 from .framework import SharedOptions, command, pass_options
@@ -97,8 +98,8 @@ def _check_key(url: str) -> Finding:
         source = find_key_source(url)
         if source is not None:
             refuse_plain_http(url, None)
-    except TinkerError as error:
-        return Finding("key", "failed", str(error))
+    except (TinkerError, OSError, ValueError) as error:
+        return Finding("key", "failed", str(error), "correct the setting; `tinkerwire config` lists all")
     if source is not None:
         return Finding("key", "ok", f"from {source}")
     if is_loopback(url):
@@ -154,10 +155,13 @@ def _check_connection(url: str) -> Finding:
             context = ssl.create_default_context()
             with context.wrap_socket(connection, server_hostname=host) as secured:
                 return Finding("connection", "ok", f"{host} port {port}, {secured.version()}")
-    except ssl.SSLCertVerificationError as error:
+    except ssl.SSLError as error:
+        if not isinstance(error, ssl.SSLCertVerificationError):
+            remedy = "check the port, and write http:// if the server has no TLS"
+            return Finding("connection", "failed", f"{host} port {port} does not speak TLS: {error}", remedy)
         remedy = "set SSL_CERT_FILE to the certificates of your organization, and check the clock"
         return Finding("connection", "failed", f"TLS: {error.verify_message}", remedy)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         remedy = "check the port, that the server runs, and the firewall"
         return Finding("connection", "failed", f"{host} port {port}: {error}", remedy)
 
@@ -166,24 +170,28 @@ def _check_server(options: SharedOptions, url: str) -> Iterator[Finding]:
     """Yield the checks that send requests."""
     from .._service import ServiceClient  # noqa: PLC0415
 
+    silence_interrupts()
     retry = RetryConfig(progress_timeout=TIMEOUT_S)
-    with ServiceClient(base_url=options.base_url, retry=retry) as service:
-        times: list[float] = []
-        count = 0
-        try:
+    times: list[float] = []
+    count = 0
+    try:
+        with ServiceClient(base_url=options.base_url, retry=retry) as service:
             for _ in range(SAMPLES):
                 started = time.monotonic()
                 count = len(service.get_server_capabilities().supported_models)
                 times.append((time.monotonic() - started) * 1000)
-        except AuthenticationError as error:
-            yield Finding("request", "failed", str(error), "check TINKER_API_KEY, or run `tinkerwire auth login`")
-            return
-        except TinkerError as error:
-            yield Finding("request", "failed", str(error), "check that the address is that of a Tinker server")
-            return
-        yield Finding("request", "ok", f"the server accepts the credential and has {count} models")
-        dialect = service.dialect
-        yield Finding("dialect", "ok", str(dialect))
+            dialect = service.dialect
+    except AuthenticationError as error:
+        yield Finding("request", "failed", str(error), "check TINKER_API_KEY, or run `tinkerwire auth login`")
+        return
+    except TinkerError as error:
+        yield Finding("request", "failed", str(error), "check that the address is that of a Tinker server")
+        return
+    except (OSError, ValueError) as error:
+        yield Finding("settings", "failed", str(error), "correct the setting; `tinkerwire config` lists all")
+        return
+    yield Finding("request", "ok", f"the server accepts the credential and has {count} models")
+    yield Finding("dialect", "ok", str(dialect))
     if not is_embedded(url):
         yield _check_clock(url)
     latency = min(times)
@@ -196,12 +204,14 @@ def _check_clock(url: str) -> Finding:
     """Compare the clock with the Date header of the server."""
     from email.utils import parsedate_to_datetime  # noqa: PLC0415
     from urllib.error import HTTPError, URLError  # noqa: PLC0415
-    from urllib.request import Request, urlopen  # noqa: PLC0415
+    from urllib.request import ProxyHandler, Request, build_opener  # noqa: PLC0415
 
+    # The client uses no proxy for a server on this machine.
+    opener = build_opener(ProxyHandler({}) if _find_proxy(url) is None else ProxyHandler())
     request = Request(f"{url}/api/v1/healthz", method="GET")
     try:
         try:
-            with urlopen(request, timeout=TIMEOUT_S) as response:
+            with opener.open(request, timeout=TIMEOUT_S) as response:
                 date = response.headers.get("date")
         except HTTPError as error:
             date = error.headers.get("date")

@@ -17,6 +17,7 @@ _HELP_FLAGS = ("-h", "--help")
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run a command and return its exit code: 0 for success, 1 for failure, 2 for wrong usage, 130 for Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_closed_streams()
     try:
         if not given and COMPLETION_VARIABLE in os.environ:
             from .app import run  # noqa: PLC0415
@@ -38,3 +39,10 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("tinkerwire: interrupted\n")
         return EXIT_INTERRUPTED
+
+
+def _open_closed_streams() -> None:
+    """Discard the output of a stream that the caller has closed; Python sets such a stream to None."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import click
 
@@ -77,8 +77,25 @@ def print_result(options: SharedOptions, data: Any, table: Table | str) -> None:
         for line in table.split("\n"):
             print_line(line)
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        click.echo(table.render(width, is_bold=width is not None and uses_colors()))
+        print_table(table)
+
+
+def print_table(table: Table, *, err: bool = False) -> None:
+    """Print a table that fits the terminal on standard output or standard error."""
+    stream = sys.stderr if err else sys.stdout
+    width = get_width(stream) if stream.isatty() else None
+    click.echo(table.render(width, is_bold=width is not None and uses_colors(stream)), err=err)
+
+
+def get_width(stream: TextIO) -> int:
+    """Return the number of columns of the terminal of a stream."""
+    # shutil asks the terminal of standard output, which may be a pipe.
+    if (columns := os.environ.get("COLUMNS", "")).isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def print_json(data: Any) -> None:
@@ -97,11 +114,9 @@ def report(options: SharedOptions, text: str) -> None:
         click.echo(escape(text), err=True)
 
 
-def uses_colors() -> bool:
-    """Return whether standard output may have colors: a terminal, without NO_COLOR."""
-    import os  # noqa: PLC0415
-
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+def uses_colors(stream: TextIO) -> bool:
+    """Return whether a stream may have colors: a terminal, without NO_COLOR."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 @contextmanager

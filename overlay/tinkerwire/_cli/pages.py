@@ -29,18 +29,28 @@ def fetch_pages(
     """
     if limit < 0:
         raise ValueError(f"--limit must be at least 0, got {limit}")
-    entries: list[T] = []
-    cursor: models.Cursor | None = None
-    with progress(options, f"Fetching {noun}", limit or page_size) as advance:
-        while True:
+    page, cursor = fetch(page_size if limit == 0 else min(page_size, limit), 0)
+    entries = list(page)
+    total = _count_all(entries, cursor)
+    expected = total if limit == 0 else min(limit, total)
+    if not page or len(entries) >= expected:
+        return entries, total
+    with progress(options, f"Fetching {noun}", expected) as advance:
+        advance(len(page))
+        # A page may be short; an empty page ends the list, whatever the server counts.
+        while page and len(entries) < expected:
             missing = page_size if limit == 0 else min(page_size, limit - len(entries))
             page, cursor = fetch(missing, len(entries))
             entries += page
             advance(len(page))
-            total = len(entries) if cursor is None else max(cursor.total_count or 0, len(entries))
-            # A page may be short; an empty page ends the list, whatever the server counts.
-            if not page or len(entries) >= (total if limit == 0 else min(limit, total)):
-                return entries, total
+            total = _count_all(entries, cursor)
+            expected = total if limit == 0 else min(limit, total)
+    return entries, total
+
+
+def _count_all(entries: Sequence[object], cursor: models.Cursor | None) -> int:
+    """Return the number of entries of the server."""
+    return len(entries) if cursor is None else max(cursor.total_count or 0, len(entries))
 
 
 def describe_count(shown: int, total: int, noun: str) -> str:
