@@ -127,12 +127,18 @@ async def download_checkpoint(connection: Connection, plan: DownloadPlan) -> Che
         require_new_folder(target, overwrite=plan.overwrite)
         staging = target.with_name(f".{target.name}.part")
         files = staging / FILES
-        await asyncio.to_thread(_prepare, staging, plan.tinker_path)
-        if plan.is_external:
-            await _download_files(connection, plan, files)
-        else:
-            await _download_archive(connection, plan, staging, files)
-        return await asyncio.to_thread(_finish, plan, staging, files)
+        try:
+            await asyncio.to_thread(_prepare, staging, plan.tinker_path)
+            if plan.is_external:
+                await _download_files(connection, plan, files)
+            else:
+                await _download_archive(connection, plan, staging, files)
+            return await asyncio.to_thread(_finish, plan, staging, files)
+        except OSError as error:
+            if error.errno is not None and error.filename is None:
+                # A failed write, as to a full disk, does not name its file.
+                error.filename = str(staging)
+            raise
 
 
 def require_new_folder(folder: Path, *, overwrite: bool) -> None:
