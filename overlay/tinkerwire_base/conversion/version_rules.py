@@ -191,7 +191,7 @@ def dialect_error(what: str, version: str, since: str, until: str | None, *, nam
     """Make the error for a thing that the wire version in use lacks; ``name`` is the name of that version in errors."""
     span = f"from {since}" + (f" to before {until}" if until else " on")
     return DialectError(
-        f"{what} is not in {name or f'wire {version}'}: it exists {span}; leave it at its default or use a server that "
+        f"{what} is not in {name or f'wire {version}'}: it exists {span}; omit it, or use a server that "
         "has such a version",
         what=what,
         version=version,

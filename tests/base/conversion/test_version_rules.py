@@ -89,7 +89,7 @@ def test_range_must_not_be_empty() -> None:
 def test_error_names_the_thing_and_its_versions() -> None:
     """The attributes of the error are those of the text."""
     error = dialect_error("Thing.a", "0.6.0", "0.7.0", "0.9.0", name="the test")
-    assert str(error).startswith("Thing.a is not in the test: it exists from 0.7.0 to before 0.9.0; leave it")
+    assert str(error).startswith("Thing.a is not in the test: it exists from 0.7.0 to before 0.9.0; omit it")
     assert (error.what, error.version, error.since, error.until) == ("Thing.a", "0.6.0", "0.7.0", "0.9.0")
     assert str(dialect_error("a", "0.6.0", "0.7.0", None)).startswith(
         "a is not in wire 0.6.0: it exists from 0.7.0 on;"
