@@ -205,6 +205,8 @@ def test_delete_asks_and_obeys(tmp_path: Path) -> None:
         ["checkpoint", "set-ttl", "tinker://r/weights/a", "--ttl", "1", "--remove"],
         ["run", "list", "--columns", "id,color"],
         ["run", "info"],
+        ["sample", "hi", "-m", "m", "--max-tokens", "-1"],
+        ["chat", "-m", "m", "--top-p", "2"],
         ["checkpoint", "download", "tinker://r/weights/a", "--format", "gguf"],
     ],
     ids=" ".join,

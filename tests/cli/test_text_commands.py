@@ -55,7 +55,7 @@ def test_samples_differ_and_are_repeatable() -> None:
         (["sample", "x", "--file", "/dev/null", *SAMPLE], 2, "give either PROMPT or --file"),
         (["sample", *SAMPLE], 1, "the prompt from standard input is empty"),
         (["sample", "x", "--base-url", "local", "--model", "nope"], 1, "unknown base model 'nope'"),
-        (["sample", "x", *SAMPLE, "--temperature", "-1"], 1, "temperature"),
+        (["sample", "x", *SAMPLE, "--temperature", "-1"], 2, "temperature"),
         (["sample", "x", "--base-url", "local"], 2, "--model is missing"),
     ],
     ids=str,

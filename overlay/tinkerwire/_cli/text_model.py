@@ -94,10 +94,34 @@ def sampling_options(function: F) -> F:
             click.option(
                 "--model", "-m", required=True, help="Base model, or path of a checkpoint such as tinker://..."
             ),
-            click.option("--max-tokens", type=int, default=256, show_default=True, help="Maximum number of tokens."),
-            click.option("--temperature", type=float, default=1.0, show_default=True, help="0 is deterministic."),
-            click.option("--top-p", type=float, default=1.0, show_default=True, help="Probability mass to draw from."),
-            click.option("--top-k", type=int, default=-1, show_default=True, help="Tokens to draw from; -1 for all."),
+            click.option(
+                "--max-tokens",
+                type=click.IntRange(min=0),
+                default=256,
+                show_default=True,
+                help="Maximum number of tokens.",
+            ),
+            click.option(
+                "--temperature",
+                type=click.FloatRange(min=0),
+                default=1.0,
+                show_default=True,
+                help="0 is deterministic.",
+            ),
+            click.option(
+                "--top-p",
+                type=click.FloatRange(0, 1),
+                default=1.0,
+                show_default=True,
+                help="Probability mass to draw from.",
+            ),
+            click.option(
+                "--top-k",
+                type=click.IntRange(min=-1),
+                default=-1,
+                show_default=True,
+                help="Tokens to draw from; -1 for all.",
+            ),
             click.option("--stop", multiple=True, help="Text that ends a sample; repeatable."),
             click.option("--seed", type=int, help="Seed that makes samples repeatable."),
         ]
