@@ -80,8 +80,8 @@ from .output import print_line
     "--quirks",
     metavar="LIST",
     default="",
-    help="Emulate quirks of other servers, such as failure=500,short_paths,metrics=null,missing=optional; the quirks "
-    "are the fields of tinkerwire.local.Quirks, and docs/known-bugs.md describes them.",
+    help="Emulate quirks of other servers, such as failure=500,short_paths,metrics=null,missing=optional; the fields "
+    "of tinkerwire.local.Quirks describe them.",
 )
 @pass_options
 def cli(

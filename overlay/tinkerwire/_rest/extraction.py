@@ -25,7 +25,7 @@ MAX_PART_BYTES = 255
 """Maximum length of the name of a file or folder on common file systems."""
 MAX_PADDING = 16 * 2**20
 """Maximum number of bytes after the end of a tar, which writers fill up to their block size."""
-PIECE_BYTES = 2**20
+EXTRACTED_AT_ONCE = 2**20
 EXTENSION_TYPES = frozenset(
     {
         tarfile.XHDTYPE,
@@ -208,8 +208,8 @@ def _read_to_end(tar: tarfile.TarFile) -> None:
     stream = tar.fileobj
     assert stream is not None, "the tar is open"
     with _name_damage():
-        for _ in range(MAX_PADDING // PIECE_BYTES):
-            if not stream.read(PIECE_BYTES):
+        for _ in range(MAX_PADDING // EXTRACTED_AT_ONCE):
+            if not stream.read(EXTRACTED_AT_ONCE):
                 return
     raise TinkerError(f"the archive has more than {MAX_PADDING} bytes after its end; it is not extracted")
 
