@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tinkerwire_base.call import Call
@@ -272,7 +272,12 @@ class CheckpointMixin:
 
     def _save(self, kind: str, segment: str, name: str, call: RequestBuilder, result_type: type[T]) -> APIFuture[T]:
         require_text("name", name)
-        return self._session.connection.start(lambda: self._run_save(kind, segment, name, call, result_type), kind)
+        return self._start(
+            kind,
+            lambda: self._session.connection.start(
+                lambda: self._run_save(kind, segment, name, call, result_type), kind
+            ),
+        )
 
     async def _run_save(self, kind: str, segment: str, name: str, call: RequestBuilder, result_type: type[T]) -> T:
         response = await self._saves.run(kind, segment, name, call, result_type)
@@ -283,4 +288,10 @@ class CheckpointMixin:
         reject_path_kind("sampler", path, "load training state")
         validate_access_token(access_token)
         call = load_call(self._session, path, optimizer, access_token)
-        return self._operations.start("LoadWeights", call, models.LoadWeightsResponse)
+        return self._start(
+            "LoadWeights", lambda: self._operations.start("LoadWeights", call, models.LoadWeightsResponse)
+        )
+
+    def _start(self, kind: str, start: Callable[[], APIFuture[T]]) -> APIFuture[T]:
+        """Start an operation of the model; a client that recovers from a loss may start it again, on another model."""
+        return start()

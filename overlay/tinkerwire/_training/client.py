@@ -10,7 +10,7 @@ from tinkerwire_base import console_urls
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_base.short_repr import short_repr
-from tinkerwire_base.validators import one_of
+from tinkerwire_base.validators import one_of, require_optional_metadata
 from tinkerwire_generated import models
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 
@@ -21,11 +21,12 @@ from .._telemetry.reporter import Telemetry
 from .._tokenizers.lookup import load_tokenizer, tokenizer_id_of
 from .._transport.backpressure import Traffic
 from .._usage import Usage
+from .batch_submission import ChunkRequestBuilder
 from .batch_validation import validate_data
 from .checkpointing import CheckpointMixin
 from .chunking import ChunkLimits
 from .idempotent_saves import NamedSaves
-from .losses.client_loss import ArrayKind, CustomLossFn
+from .losses.client_loss import ArrayKind, CustomLoss, CustomLossFn
 from .losses.handles import LossHandle
 from .model_creation import ModelFactory
 from .operations import Operations
@@ -111,7 +112,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
             ValueError: ``data`` is empty.
             DialectError: raised by the future; the wire version of the server does not support a field.
         """
-        return self._operations.start_batch("Forward", _forward, data, loss_fn, loss_fn_config)
+        return self._start_batch("Forward", _forward, data, loss_fn, loss_fn_config)
 
     async def forward_async(
         self,
@@ -129,7 +130,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         loss_fn_config: Mapping[str, float | str] | None = None,
     ) -> APIFuture[models.ForwardBackwardOutput]:
         """Compute the loss of a batch and accumulate its gradients; arguments, result and errors as for forward."""
-        return self._operations.start_batch("ForwardBackward", _forward_backward, data, loss_fn, loss_fn_config)
+        return self._start_batch("ForwardBackward", _forward_backward, data, loss_fn, loss_fn_config)
 
     async def forward_backward_async(
         self,
@@ -181,7 +182,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
             warnings.warn("loss_type_input is deprecated; omit it", DeprecationWarning, stacklevel=2)
         if isinstance(loss_fn, LossHandle):
             return self._forward_backward_by_handle(data, loss_fn, arrays)
-        return self._operations.start_custom(_forward, _forward_backward, data, loss_fn, arrays)
+        return self._start_custom(CustomLoss(validate_data(data), loss_fn, arrays))
 
     async def forward_backward_custom_async(
         self,
@@ -225,7 +226,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         def call(model_id: str, seq_id: int) -> Call[models.UntypedAPIFuture]:
             return optim_step(body=models.OptimStepRequest(**settings, model_id=model_id, seq_id=seq_id))
 
-        return self._operations.start("OptimStep", call, models.OptimStepResponse)
+        return self._start("OptimStep", lambda: self._operations.start("OptimStep", call, models.OptimStepResponse))
 
     async def optim_step_async(
         self, optim_params: models.OptimParams | None = None, *, adam_params: models.AdamParams | None = None
@@ -281,6 +282,23 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         """Return the future of :meth:`unload_model` at once."""
         return self.unload_model()
 
+    def _start_batch(
+        self,
+        kind: str,
+        build: ChunkRequestBuilder,
+        data: Sequence[models.Datum],
+        loss_fn: models.LossFnType,
+        config: Mapping[str, float | str] | None,
+    ) -> APIFuture[models.ForwardBackwardOutput]:
+        require_optional_metadata("loss_fn_config", config)
+        batch = models.ForwardBackwardInput(
+            data=validate_data(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
+        )
+        return self._start(kind, lambda: self._operations.start_batch(kind, build, batch))
+
+    def _start_custom(self, loss: CustomLoss) -> APIFuture[models.ForwardBackwardOutput]:
+        return self._start("ForwardBackward", lambda: self._operations.start_custom(_forward, _forward_backward, loss))
+
     def _forward_backward_by_handle(
         self, data: Sequence[models.Datum], handle: LossHandle, arrays: ArrayKind | None
     ) -> APIFuture[models.ForwardBackwardOutput]:
@@ -290,7 +308,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         handle.check(data, self._session.known_id)
         if handle.loss_id is not None:
             return self.forward_backward(data, "custom", {"loss_id": handle.loss_id})
-        return self._operations.start_custom(_forward, _forward_backward, data, handle.batch_loss(), "torch")
+        return self._start_custom(CustomLoss(data, handle.batch_loss(), "torch"))
 
     def _info(self) -> APIFuture[models.GetInfoResponse]:
         async def fetch() -> models.GetInfoResponse:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError, TinkerError
-from tinkerwire_base.validators import require_optional_metadata
 from tinkerwire_generated import models
 
 from .._connection.connection import Connection
@@ -22,9 +21,8 @@ from .._transport.address import is_tinker_service
 from .._usage import UsageCounter
 from .._wire.server_futures import Submission
 from .batch_submission import BatchSubmitter, ChunkRequestBuilder
-from .batch_validation import validate_data
 from .chunking import ChunkLimits
-from .losses.client_loss import ArrayKind, CustomLoss, CustomLossFn
+from .losses.client_loss import CustomLoss
 from .metrics import MetricWarnings
 from .operation_queue import OperationQueue
 from .result_polling import PollTasks, cancel_polls_at_exit, poll_training_result
@@ -136,27 +134,18 @@ class Operations:
         self,
         kind: str,
         build: ChunkRequestBuilder,
-        data: Sequence[models.Datum],
-        loss_fn: models.LossFnType,
-        config: Mapping[str, float | str] | None,
+        batch: models.ForwardBackwardInput,
     ) -> APIFuture[models.ForwardBackwardOutput]:
         """Start an operation on a batch, in as many requests as the limits require, with no others between them."""
-        require_optional_metadata("loss_fn_config", config)
-        batch = models.ForwardBackwardInput(
-            data=validate_data(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
-        )
         return self._connection.start(lambda: self.record_failure(self._run_batch(kind, build, batch)), kind)
 
     def start_custom(
         self,
         forward: ChunkRequestBuilder,
         backward: ChunkRequestBuilder,
-        data: Sequence[models.Datum],
-        loss_fn: CustomLossFn,
-        arrays: ArrayKind | None,
+        loss: CustomLoss,
     ) -> APIFuture[models.ForwardBackwardOutput]:
         """Start a forward and a backward operation with a loss of the user between them, and no others."""
-        loss = CustomLoss(validate_data(data), loss_fn, arrays)
         return self._connection.start(
             lambda: self.record_failure(self._run_custom(forward, backward, loss)), "ForwardBackward"
         )

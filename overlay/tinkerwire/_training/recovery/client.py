@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -35,11 +35,10 @@ from ..._usage import Usage
 from ..chunking import ChunkLimits
 from ..client import TrainingClient
 from ..idempotent_saves import NamedSaves
-from ..losses.client_loss import ArrayKind, CustomLossFn
+from ..losses.client_loss import ArrayKind
 from ..losses.handles import LossHandle
 from ..model_creation import ModelFactory, model_from_state_factory
 from ..operations import Operations
-from ..submitter import RequestBuilder
 from .operation_log import LoggedOperation, OperationLog, Save
 from .settings import MAX_RETAINED_SAVES, Recovery, RecoveryReport, shows_loss
 
@@ -72,67 +71,6 @@ class RecoveringTrainingClient(TrainingClient):
         self._start_save()
 
     # --- operations --------------------------------------------------------------------------------------------------
-
-    def forward(
-        self,
-        data: Sequence[models.Datum],
-        loss_fn: models.LossFnType,
-        loss_fn_config: Mapping[str, float | str] | None = None,
-    ) -> APIFuture[models.ForwardBackwardOutput]:
-        """See :meth:`TrainingClient.forward`."""
-        batch = _copy(data)
-        return self._start(
-            "Forward", lambda: super(RecoveringTrainingClient, self).forward(batch, loss_fn, loss_fn_config)
-        )
-
-    def forward_backward(
-        self,
-        data: Sequence[models.Datum],
-        loss_fn: models.LossFnType,
-        loss_fn_config: Mapping[str, float | str] | None = None,
-    ) -> APIFuture[models.ForwardBackwardOutput]:
-        """See :meth:`TrainingClient.forward_backward`."""
-        batch = _copy(data)
-        return self._start(
-            "ForwardBackward",
-            lambda: super(RecoveringTrainingClient, self).forward_backward(batch, loss_fn, loss_fn_config),
-        )
-
-    def forward_backward_custom(
-        self,
-        data: Sequence[models.Datum],
-        loss_fn: CustomLossFn | LossHandle,
-        *,
-        loss_type_input: Any = None,
-        arrays: ArrayKind | None = None,
-    ) -> APIFuture[models.ForwardBackwardOutput]:
-        """See :meth:`TrainingClient.forward_backward_custom`; a LossHandle belongs to one session, and is rejected."""
-        if isinstance(loss_fn, LossHandle):
-            raise ValueError(
-                f"loss {loss_fn.name}: a LossHandle ends with its session, so that a client with recover= cannot use "
-                "it; pass a function of (data, logprobs)"
-            )
-        batch = _copy(data)
-        return self._start(
-            "ForwardBackward",
-            lambda: super(RecoveringTrainingClient, self).forward_backward_custom(
-                batch, loss_fn, loss_type_input=loss_type_input, arrays=arrays
-            ),
-        )
-
-    def optim_step(
-        self, optim_params: models.OptimParams | None = None, *, adam_params: models.AdamParams | None = None
-    ) -> APIFuture[models.OptimStepResponse]:
-        """See :meth:`TrainingClient.optim_step`; every ``Recovery.every`` steps, a save follows."""
-        with self._lock.current:
-            step = self._start(
-                "OptimStep",
-                lambda: super(RecoveringTrainingClient, self).optim_step(optim_params, adam_params=adam_params),
-            )
-            self._steps += 1
-            if self._steps - self._steps_at_save >= self._recovery.every:
-                self._start_save()
-        return step
 
     def unload_model(self) -> APIFuture[models.UnloadModelResponse]:
         """See :meth:`TrainingClient.unload_model`; the model is not recovered."""
@@ -177,20 +115,13 @@ class RecoveringTrainingClient(TrainingClient):
 
         return self._start("SaveWeightsForSampler", start)
 
-    def _save(self, kind: str, segment: str, name: str, call: RequestBuilder, result_type: type[T]) -> APIFuture[T]:
-        return self._start(
-            kind, lambda: super(RecoveringTrainingClient, self)._save(kind, segment, name, call, result_type)
+    def _forward_backward_by_handle(
+        self, data: Sequence[models.Datum], handle: LossHandle, arrays: ArrayKind | None
+    ) -> APIFuture[models.ForwardBackwardOutput]:
+        raise ValueError(
+            f"loss {handle.name}: a LossHandle ends with its session, so that a client with recover= cannot use it; "
+            "pass a function of (data, logprobs)"
         )
-
-    def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[models.LoadWeightsResponse]:
-        with self._lock.current:
-            loaded = self._start(
-                "LoadWeights",
-                lambda: super(RecoveringTrainingClient, self)._load(path, access_token, optimizer=optimizer),
-            )
-            # A recovery from an older save would lose the loaded weights.
-            self._start_save()
-        return loaded
 
     def _info(self) -> APIFuture[models.GetInfoResponse]:
         return self._start("GetInfo", super()._info)
@@ -199,8 +130,13 @@ class RecoveringTrainingClient(TrainingClient):
 
     def _start(self, kind: str, start: Callable[[], APIFuture[T]]) -> APIFuture[T]:
         """Start an operation on the current model, and return a future that survives a recovery."""
-        operation = LoggedOperation(kind, start)
-        return self._start_logged(operation)
+        with self._lock.current:
+            started = self._start_logged(LoggedOperation(kind, start))
+            self._steps += kind == "OptimStep"
+            # A recovery from an older save would lose loaded weights.
+            if kind == "LoadWeights" or self._steps - self._steps_at_save >= self._recovery.every:
+                self._start_save()
+        return started
 
     def _start_save(self) -> None:
         """Save the state for a recovery, behind the operations started so far."""
@@ -223,8 +159,10 @@ class RecoveringTrainingClient(TrainingClient):
         def call(model_id: str, seq_id: int) -> Call[models.UntypedAPIFuture]:
             return save_weights(body=models.SaveWeightsRequest(model_id=model_id, path=name, seq_id=seq_id))
 
-        segment = CHECKPOINT_SEGMENTS["training"]
-        return super()._save("SaveWeights", segment, name, call, models.SaveWeightsResponse)
+        kind, segment = "SaveWeights", CHECKPOINT_SEGMENTS["training"]
+        return self._connection.start(
+            lambda: self._run_save(kind, segment, name, call, models.SaveWeightsResponse), kind
+        )
 
     def _start_logged(self, operation: LoggedOperation) -> APIFuture[Any]:
         with self._lock.current:
@@ -403,11 +341,6 @@ class RecoveringTrainingClient(TrainingClient):
         saving.mark_retrieved()
         if error is not None and not isinstance(error, ClientClosedError):
             log.error("recovery: a save failed, and a recovery would start from the one before it: %s", error)
-
-
-def _copy(data: Sequence[models.Datum]) -> Sequence[models.Datum]:
-    """Return a copy of a batch, which the caller may change."""
-    return list(data) if isinstance(data, list | tuple) else data
 
 
 def _call(callback: Callable[[RecoveryReport], object], report: RecoveryReport) -> None:
