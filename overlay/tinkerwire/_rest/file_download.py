@@ -176,7 +176,7 @@ class _Transfer:
             ) from None
         except (asyncio.TimeoutError, TimeoutError):
             raise self._connection_error(f"no data within {DOWNLOAD_SILENCE_S:g} s") from None
-        except _WriteFailed as error:
+        except _ReceiveError as error:
             raise error.error from None
         except (OSError, ValueError) as error:
             raise self._connection_error(f"failed: {type(error).__name__}") from None
@@ -188,19 +188,20 @@ class _Transfer:
             raise self._connection_error(f"ended after {self.position} of {self._state.size} bytes")
 
     def _receive(self, status: int, headers: Mapping[str, str], piece: bytes) -> bool:
+        try:
+            return self._write(status, headers, piece)
+        except Exception as error:
+            raise _ReceiveError(error) from None
+
+    def _write(self, status: int, headers: Mapping[str, str], piece: bytes) -> bool:
         if status not in (200, 206):
             return False
         if not self._has_started:
             self._start(status, headers)
-        try:
-            self._stream.write(piece)
-        except OSError as error:
-            raise _WriteFailed(error) from None
+        self._stream.write(piece)
         self.position += len(piece)
         if self.position > self._max_bytes:
-            raise _WriteFailed(
-                TinkerError(f"the download from {self.origin} has more than {self._max_bytes} bytes; raise max_bytes")
-            )
+            raise TinkerError(f"the download from {self.origin} has more than {self._max_bytes} bytes; raise max_bytes")
         if self._on_progress:
             self._on_progress(len(piece))
         return True
@@ -216,10 +217,8 @@ class _Transfer:
                 or int(content_range[1]) != self.position
                 or etag not in ("", self._state.validator)
             ):
-                raise _WriteFailed(
-                    TinkerError(
-                        f"the download from {self.origin}: the server sent another range than byte {self.position}-"
-                    )
+                raise TinkerError(
+                    f"the download from {self.origin}: the server sent another range than byte {self.position}-"
                 )
             if content_range[2] != "*":
                 self._state.size = int(content_range[2])
@@ -265,8 +264,8 @@ class _Transfer:
         return APIConnectionError(request=request, message=f"the download from {self.origin}: {reason}")
 
 
-class _WriteFailed(Exception):
-    """Carries an error of the file through the connection, which takes OSError for one of the network."""
+class _ReceiveError(Exception):
+    """Carries an error of the file or of the progress function out of the connection, which has errors of its own."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
