@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tinkerwire as tw
-from client.rest.test_checkpoint_download import ADAPTER, PATH, make_tar, store_archive
+from support.checkpoint_archives import ADAPTER, PATH, make_tar, store_archive
 from support.clients import open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 
