@@ -56,17 +56,11 @@ class CheckpointDownload:
 
 @attrs.frozen(kw_only=True)
 class DownloadPlan:
-    """Content and target of a download.
+    """Content and target of a download; see also the arguments of :meth:`RestClient.download_checkpoint`.
 
     Args:
-        tinker_path: path of the checkpoint.
         address: ids of the checkpoint.
         is_external: True for weights that save_weights_external saved.
-        directory: the folder to create.
-        file_format: files to keep; None keeps all.
-        overwrite: replace an existing folder.
-        max_bytes: limit of the size.
-        on_progress: called with the number of bytes after each piece.
     """
 
     tinker_path: str

@@ -22,18 +22,7 @@ CARD_PATH = re.compile(r"tinker://[^\s`]+")
 
 @attrs.frozen(kw_only=True)
 class HubTarget:
-    """Target and options of an upload.
-
-    Args:
-        repo_id: the repository; None derives a name from the base model and the run.
-        private: whether a new repository is private.
-        revision: branch to upload to, which is created; None for the main branch.
-        commit_message: message of the commit.
-        create_pr: open a pull request instead.
-        allow_patterns: upload only files that match one of them; None for all.
-        ignore_patterns: skip files that match one of them.
-        add_model_card: write README.md if the checkpoint has none.
-    """
+    """Target and options of an upload: the arguments of :meth:`ServiceClient.push_to_hub`."""
 
     repo_id: str | None
     private: bool

@@ -42,23 +42,12 @@ class CheckpointTransfer(TrainingClientFactory):
         max_bytes: int | None = None,
         on_progress: Callable[[int], object] | None = None,
     ) -> APIFuture[CheckpointDownload]:
-        """Download the files of a checkpoint into a new folder, as :meth:`RestClient.download_checkpoint`.
+        """Download the files of a checkpoint into a new folder.
 
         Servers of wire 0.36.0 and later have the files of external weights only. For training weights this method
         loads them into a new model, exports the model, downloads the export, and deletes the export.
 
-        Args:
-            tinker_path: path of the checkpoint.
-            directory: the folder to create.
-            file_format: ``peft`` keeps the adapter of PEFT, ``safetensors`` all safetensors; None keeps all files.
-            overwrite: replace the folder if it exists.
-            max_bytes: maximum size of the archive, and of all files; None for 256 GiB.
-            on_progress: called with the number of received bytes after each piece, on the client's thread.
-
-        Raises:
-            ValueError, TypeError: an invalid argument; nothing was sent.
-            FileExistsError: raised by the future; the folder exists, and ``overwrite`` is False.
-            TinkerError: raised by the future; the download failed, or the checkpoint is not in the format.
+        Arguments and errors as for :meth:`RestClient.download_checkpoint`; a ``max_bytes`` of None is 256 GiB.
         """
         rest = self._create_rest_client()
         from .._rest.checkpoint_download import (  # noqa: PLC0415
@@ -129,7 +118,8 @@ class CheckpointTransfer(TrainingClientFactory):
             tinker_path: path of the checkpoint.
             repo_id: the repository; None derives a name from the base model and the run.
             private: whether a new repository is private.
-            revision: branch to upload to, which is created; None for the main branch.
+            revision: branch to upload to, which is created; None for the main branch, or, if ``repo_id`` is None, for a
+                branch with the name of the checkpoint.
             commit_message: message of the commit.
             create_pr: open a pull request instead.
             allow_patterns: upload only files that match one of them.

@@ -54,7 +54,9 @@ class CheckpointMixin:
 
         Raises:
             TypeError: the name or the metadata has the wrong type.
-            ConflictError: raised by the future; an earlier checkpoint has this name.
+            ConflictError: raised by the future; the server rejects the request, as an earlier checkpoint has this name.
+            RequestFailedError: raised by the future; the save failed. The embedded server checks the name only then,
+                because the operations before the save may use it or free it.
             DialectError: raised by the future; the wire version of the server does not support an argument.
         """
         require_optional_metadata("user_metadata", user_metadata)

@@ -93,8 +93,9 @@ def test_repeated_name_keeps_the_first_save_on_the_embedded_server() -> None:
         listing = client.create_rest_client().list_checkpoints(training.model_id).result(TEST_TIMEOUT_S).checkpoints
         assert [checkpoint.checkpoint_id for checkpoint in listing] == ["sampler_weights/same"]
         second_save = training.save_weights_for_sampler("same")
-        with pytest.raises(tw.TinkerError, match="already exists"):
+        with pytest.raises(tw.RequestFailedError, match="already exists") as caught:
             second_save.result(TEST_TIMEOUT_S)
+        assert caught.value.category == "user"
 
 
 def test_response_without_session_and_path_raises(server: ScriptedServer, training: tw.TrainingClient) -> None:
