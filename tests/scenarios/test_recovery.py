@@ -387,23 +387,3 @@ def test_errors_of_the_program_do_not_start_a_recovery() -> None:
         with pytest.raises(tw.TinkerError):
             training.forward_backward([make_datum(1)], "cross_entropy").result()
     assert not reports
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "problem"),
-    [
-        ({"every": 0}, ValueError, "Recovery.every must be at least 1, got 0"),
-        ({"keep": -1}, ValueError, "Recovery.keep must be at least 1, got -1"),
-        ({"every": 1.5}, TypeError, "every"),
-        ({"replay": 1}, TypeError, "replay"),
-        ({"on_recovery": "x"}, TypeError, "on_recovery: expected a function of a RecoveryReport, got str"),
-    ],
-)
-def test_wrong_settings_are_rejected(settings: dict[str, Any], error: type[Exception], problem: str) -> None:
-    with pytest.raises(error, match=problem):
-        tw.Recovery(**settings)
-
-
-def test_other_values_of_recover_are_rejected() -> None:
-    with tw.ServiceClient(base_url="local") as service, pytest.raises(TypeError, match="recover: expected Recovery"):
-        create(service, True)  # type: ignore[arg-type]
