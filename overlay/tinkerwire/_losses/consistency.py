@@ -13,7 +13,7 @@ from tinkerwire_generated import models
 
 from .elementwise import Reduction
 from .logprob_values import read_weights
-from .term import Evaluation, LossTerm
+from .term import Evaluation, LossTerm, zero_with_graph
 
 Distance = Literal["l1", "l2"]
 
@@ -98,7 +98,7 @@ class Consistency(LossTerm):
         import torch  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
         places = self._places(data, [tuple(values.shape) for values in logprobs])
-        total: Any = sum((values.sum() * 0.0 for values in logprobs[:1]), 0.0)
+        total: Any = zero_with_graph(logprobs)
         for first, second, positions, others in places:
             gap = (
                 logprobs[first].reshape(-1)[torch.from_numpy(positions)]

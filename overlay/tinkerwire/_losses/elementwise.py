@@ -62,7 +62,6 @@ class ElementwiseTerm(LossTerm):
         """Check the settings."""
         validator_of(Reduction)("reduction", self.reduction)
         require_optional_text("mask", self.mask)
-        require_optional_text("name", self.name)
 
     def metric_names(self) -> list[str]:
         """See :class:`LossTerm`."""

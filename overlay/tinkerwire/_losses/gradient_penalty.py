@@ -12,7 +12,7 @@ from tinkerwire_base.validators import require_optional_text
 from tinkerwire_generated import models
 
 from .logprob_values import require_finite_number
-from .term import Evaluation, FunctionTerm, LossTerm, WeightedSum, as_term
+from .term import Evaluation, FunctionTerm, LossTerm, WeightedSum, as_term, zero_with_graph
 
 
 def gradient_penalty(loss: Any, *, target: float = 0.0, name: str | None = None) -> LossTerm:
@@ -75,7 +75,7 @@ class GradientPenalty(LossTerm):
                     "return (loss, metrics) from it"
                 )
         value, _ = self.loss.evaluate_torch(data, logprobs)
-        zero: Any = sum((values.sum() * 0.0 for values in logprobs), 0.0)
+        zero = zero_with_graph(logprobs)
         found: Sequence[Any] = [None] * len(logprobs)
         if getattr(value, "requires_grad", False):
             found = torch.autograd.grad(value, list(logprobs), create_graph=True, allow_unused=True)

@@ -183,10 +183,12 @@ class FunctionTerm(LossTerm):
         value, metrics, gradients = self._call(data, logprobs)
         if gradients is not None:
             # A linear function with this value and these gradients.
-            value = torch.as_tensor(value).detach() + sum(
-                (torch.as_tensor(gradient).detach() * (values - values.detach())).sum()
-                for gradient, values in zip(gradients, logprobs, strict=True)
-            )
+            value = torch.as_tensor(value).detach() + zero_with_graph(logprobs)
+            for gradient, values in zip(gradients, logprobs, strict=True):
+                slope = torch.as_tensor(gradient).detach()
+                # A log probability without a gradient may be infinite, and the difference of infinities is NaN.
+                counts = slope != 0
+                value = value + (slope[counts] * (values - values.detach())[counts]).sum()
         return value, metrics
 
     def returns_gradients(self, data: Sequence[models.Datum], logprobs: Sequence[Any]) -> bool:
@@ -203,6 +205,11 @@ class FunctionTerm(LossTerm):
         if gradients is not None and len(gradients) != len(logprobs):
             raise ValueError(f"{self.name}: expected {len(logprobs)} gradients, one per datum, got {len(gradients)}")
         return returned[0], dict(returned[1] or {}), gradients
+
+
+def zero_with_graph(logprobs: Sequence[Any]) -> Any:
+    """Return a tensor of 0 that records gradients of 0, also if log probabilities are infinite."""
+    return sum(values.reshape(-1)[:0].sum() for values in logprobs)
 
 
 def as_term(name: str, value: object) -> LossTerm:

@@ -82,6 +82,34 @@ def test_penalty_of_a_loss_without_a_gradient_is_the_square_of_the_target() -> N
     assert all(torch.isfinite(leaf.grad).all() for leaf in leaves)
 
 
+@pytest.mark.parametrize("name", TERMS)
+def test_infinite_values_that_do_not_count_change_nothing(name: str) -> None:
+    term, leaves = TERMS[name](), make_leaves()
+    if name == "unmasked kl":
+        pytest.skip("all positions count")
+    expected = float(term(DATA, leaves)[0].detach())
+    for leaf, datum in zip(leaves, DATA, strict=True):
+        with torch.no_grad():
+            leaf[datum.loss_fn_inputs["mask"].to_torch() == 0] = -torch.inf
+    found, _ = term(DATA, leaves)
+    assert float(found.detach()) == pytest.approx(expected)
+    found.backward()
+    assert all(leaf.grad is None or torch.isfinite(leaf.grad).all() for leaf in leaves)
+
+
+def test_infinite_value_without_a_gradient_of_the_function_changes_nothing() -> None:
+    def own(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, dict[str, float], list[Any]]:
+        return 5.0, {}, [torch.isfinite(values).double() for values in logprobs]
+
+    leaves = make_leaves()
+    with torch.no_grad():
+        leaves[0][0] = -torch.inf
+    loss, _ = (own + 0.0 * entropy())(DATA, leaves)
+    assert float(loss.detach()) == 5.0
+    loss.backward()
+    assert leaves[0].grad.tolist() == [0.0, 1.0, 1.0]
+
+
 def test_float32_tensors_train() -> None:
     with tw.ServiceClient(base_url="local") as service:
         training = service.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=1)
