@@ -49,9 +49,7 @@ def _download(options: SharedOptions, checkpoint_path: str, output: Path, force:
     of wire 0.36.0 and later export training weights first, which starts a session.
     """
     parse_checkpoint_address(checkpoint_path)
-    from .._rest.checkpoint_client import folder_name  # noqa: PLC0415
-
-    target = output / folder_name(checkpoint_path)
+    target = output / checkpoint_path.rpartition("://")[2].replace("/", "_")
     if target.exists() and not force:
         raise CommandFailed(f"{target} exists; --force replaces the folder, --output chooses another one")
     with open_service_client(options, "checkpoint download") as service, progress(options, "Downloading", None) as move:

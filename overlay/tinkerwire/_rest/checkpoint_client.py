@@ -274,9 +274,3 @@ class CheckpointClient(AdminClient):
 
 def _in_utc(time: datetime | None) -> datetime | None:
     return time.replace(tzinfo=timezone.utc) if time is not None and time.tzinfo is None else time
-
-
-def folder_name(tinker_path: str) -> str:
-    """Return the default name of the folder of a checkpoint, as the official command line names it."""
-    _, _, rest = tinker_path.rpartition("://")
-    return rest.replace("/", "_")
