@@ -91,7 +91,7 @@ def _rebuild(cls: type[TinkerError], arguments: tuple[Any, ...]) -> TinkerError:
 
 
 class ReplayError(TinkerError):
-    """A program that is replayed from a recording asks something else than the recorded one."""
+    """A program that is replayed from a recording sends other requests than the recorded program."""
 
 
 class APIError(TinkerError):

@@ -119,7 +119,7 @@ def test_program_that_asks_something_else_gets_the_first_difference(program: Pat
     replayed = run(program, "in turn", "0.5", url=f"replay:{tape}")
     assert (
         "ReplayError: replay:" in replayed.stderr
-        and "forward_backward (POST /api/v1/forward_backward): the program asks something else than the recorded one; "
+        and "forward_backward (POST /api/v1/forward_backward): the request differs from the recorded one; "
         "the first field that differs is forward_backward_input.data[0].loss_fn_inputs.weights.data[0]: "
         "recorded 1.0, got 0.5"
         in replayed.stderr
@@ -140,7 +140,7 @@ def test_copies_of_a_sampler_in_processes_are_replayed(tmp_path: Path, method: s
         assert replayed.stdout == "240\n", replayed.stderr
     more = run(EXAMPLE, f"replay:{tape}", method, "3", "33")
     assert "ReplayError" in more.stderr
-    assert "this is another one" in more.stderr
+    assert "this one is additional" in more.stderr
 
 
 @pytest.mark.timeout(200)
@@ -170,7 +170,7 @@ def test_recording_of_a_killed_program_replays_up_to_its_end(tmp_path: Path) -> 
     assert replayed.stdout == recorded.stdout, replayed.stderr
     longer = run(program, "4", "end", url=f"replay:{tape}")
     assert longer.stdout == recorded.stdout
-    assert re.search(r"sent \d such requests, and this is another one; the recording was cut off", longer.stderr)
+    assert re.search(r"sent \d such requests, and this one is additional; the recording was cut off", longer.stderr)
 
 
 DATUM = tw.Datum(
@@ -305,7 +305,7 @@ def test_repeated_operation_is_one_too_many(tape: Path) -> None:
     with tw.ServiceClient(base_url=f"replay:{tape}") as service:
         training = service.create_lora_training_client("tinkerwire/byte-nano", rank=2)
         training.forward_backward([DATUM], "cross_entropy").result()
-        with pytest.raises(tw.ReplayError, match=r"sent \d such requests, and this is another one"):
+        with pytest.raises(tw.ReplayError, match=r"sent \d such requests, and this one is additional"):
             training.forward_backward([DATUM], "cross_entropy").result()
 
 

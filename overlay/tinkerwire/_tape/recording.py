@@ -48,7 +48,7 @@ class RecordingTransport:
     Polls without a result, telemetry and heartbeats that succeed are not recorded.
 
     Args:
-        transport: sends the requests; closed with this.
+        transport: sends the requests; closed with this transport.
         writer: the tape.
     """
 
@@ -74,13 +74,12 @@ class RecordingTransport:
             self._write_error(at, request, "CancelledError", "the program cancelled the request", None)
             raise
         if _is_worth_recording(request, response):
-            clean = self._removal.clean
             self._write(
                 at,
                 request,
                 status=response.status,
                 response_headers=keep_headers(response.headers, KEPT_RESPONSE_HEADERS),
-                response=clean(response.content),
+                response=self._removal.clean(response.content),
             )
         return response
 
@@ -94,15 +93,14 @@ class RecordingTransport:
             self._write(at, request, error=error)
 
     def _write(self, at: int, request: WireRequest, **outcome: object) -> None:
-        clean, exchange = self._removal.clean, RecordedExchange
         self._writer.write(
-            exchange(
+            RecordedExchange(
                 at=at,
                 method=request.method,
                 path=self._removal.clean_text(request.path),
                 query=[[name, self._removal.clean_text(value)] for name, value in request.query],
                 headers=keep_headers(request.headers, KEPT_REQUEST_HEADERS),
-                content=None if request.content is None else clean(request.content),
+                content=None if request.content is None else self._removal.clean(request.content),
                 **outcome,  # type: ignore[arg-type]
             )
         )

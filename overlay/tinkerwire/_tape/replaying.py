@@ -44,7 +44,7 @@ from .tape_file import RecordedExchange, read_tape
 CLAIMS_VARIABLE = "TINKERWIRE_REPLAY_CLAIMS"
 """The variable by which child processes find the folder of the replay that they belong to."""
 READ_PATHS = frozenset({CLIENT_CONFIG.path, CLIENT_DYNAMIC_CONFIG.path, GET_INFO.path, WEIGHTS_INFO.path})
-"""Paths of POST requests that read; a program may read oftener than the recorded one."""
+"""Paths of POST requests that read; a program may read more often than the recorded one."""
 OPTIONAL_RESPONSES = {
     HEARTBEAT.path: (200, b'{"type":"session_heartbeat"}'),
     TELEMETRY.path: (200, b'{"status":"accepted"}'),
@@ -155,11 +155,11 @@ class Replay:
         raise _UnansweredError(text, request_id, self._time_to_end(submitted[0]))
 
     def _time_to_end(self, exchange: RecordedExchange) -> float:
-        """Return the seconds from an exchange to the end of the recording, and some more."""
+        """Return the seconds from an exchange to the end of the recording, plus ``PATIENCE_S``."""
         return (self.tape.exchanges[-1].at - exchange.at) / 1e9 + PATIENCE_S
 
     def _heartbeat(self) -> WireResponse:
-        """Refuse the heartbeat if the recorded server did, and the program has come so far."""
+        """Reject the heartbeat if the recorded server did, and the program has sent all requests before it."""
         for lost in self._lost_heartbeats:
             if all(
                 self.operations.is_claimed(operation)
@@ -213,7 +213,7 @@ class Replay:
             return f"{name}: the recorded program sent no such request"
         unclaimed = [operation for operation in same if not self.operations.is_claimed(operation)]
         if not unclaimed:
-            text = f"{name}: the recorded program sent {len(same)} such requests, and this is another one"
+            text = f"{name}: the recorded program sent {len(same)} such requests, and this one is additional"
             if asked.path == CREATE_SESSION.path:
                 text += "; close all clients of this replay before the program starts it anew"
             return text
@@ -222,13 +222,13 @@ class Replay:
         now = {"query": [list(pair) for pair in asked.query], "body": asked.body}
         place, recorded, current = find_first_difference(before, now) or ("order of the requests", "another", "this")
         return (
-            f"{name}: the program asks something else than the recorded one; the first field that differs is "
+            f"{name}: the request differs from the recorded one; the first field that differs is "
             f"{place.removeprefix('body.')}: recorded {short_repr(recorded)}, got {short_repr(current)}"
         )
 
 
 class _UnansweredError(Exception):
-    """The recorded program gave up a request, and so should this one within a time in seconds."""
+    """The recorded program gave up a request, and this program should do so within a time in seconds."""
 
     def __init__(self, text: str, name: str, patience_s: float) -> None:
         super().__init__(text)
@@ -251,10 +251,10 @@ class ReplayTransport:
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """See :class:`Transport`.
 
-        A request that the recorded program gave up, as after a time-out of its own, waits for the same here.
+        A request that the recorded program gave up, for example after a timeout, waits for the program to do so again.
 
         Raises:
-            ReplayError: the recorded program sent no such request, or gave it up and this one does not.
+            ReplayError: the recorded program sent no such request, or gave it up and this program does not.
         """
         try:
             return self._replay.respond(request)
