@@ -19,6 +19,8 @@ import orjson
 from tinkerwire_base.call import ResponseLimits, SizeLimit, WireResponse
 from tinkerwire_base.errors import (
     APIConnectionError,
+    APIError,
+    APITimeoutError,
     RequestInfo,
     ResponseInfo,
     ResponseTooLargeError,
@@ -112,17 +114,15 @@ async def download_file(
             try:
                 await transfer.run(url)
                 break
-            except APIConnectionError as error:
+            except _Interruption as interruption:
                 failures = 1 if transfer.position > before else failures + 1
                 if failures >= ATTEMPTS:
-                    raise
-                log.warning("the download continues at byte %d: %s", transfer.position, error)
+                    raise interruption.error from None
+                if interruption.is_url_expired:
+                    url = await get_url()
+                    continue
+                log.warning("the download continues at byte %d: %s", transfer.position, interruption.error)
                 await asyncio.sleep(FIRST_PAUSE_S * 2 ** (failures - 1))
-            except _UrlExpired as expired:
-                failures += 1
-                if failures >= ATTEMPTS:
-                    raise expired.error from None
-                url = await get_url()
         await asyncio.to_thread(_verify, stream, state, transfer.origin)
     part.replace(file)
     if not keeps_state:
@@ -130,10 +130,13 @@ async def download_file(
     return transfer.position
 
 
-class _UrlExpired(Exception):
-    def __init__(self, error: TinkerError) -> None:
+class _Interruption(Exception):
+    """An error after which the download continues, unless it repeats."""
+
+    def __init__(self, error: APIError, *, is_url_expired: bool = False) -> None:
         super().__init__()
         self.error = error
+        self.is_url_expired = is_url_expired
 
 
 class _Transfer:
@@ -175,17 +178,17 @@ class _Transfer:
                 f"the download from {self.origin} has more than {error.limit_bytes} bytes; raise max_bytes"
             ) from None
         except (asyncio.TimeoutError, TimeoutError):
-            raise self._connection_error(f"no data within {DOWNLOAD_SILENCE_S:g} s") from None
+            raise self._interruption(f"no data within {DOWNLOAD_SILENCE_S:g} s", APITimeoutError) from None
         except _ReceiveError as error:
             raise error.error from None
         except (OSError, ValueError) as error:
-            raise self._connection_error(f"failed: {type(error).__name__}") from None
+            raise self._interruption(f"failed: {type(error).__name__}") from None
         if response.status not in (200, 206):
             await self._reject(response)
         elif not self._has_started:
             self._start(response.status, response.headers)
         if self._state.size is not None and self.position < self._state.size:
-            raise self._connection_error(f"ended after {self.position} of {self._state.size} bytes")
+            raise self._interruption(f"ended after {self.position} of {self._state.size} bytes")
 
     def _receive(self, status: int, headers: Mapping[str, str], piece: bytes) -> bool:
         try:
@@ -249,19 +252,21 @@ class _Transfer:
             if self._state.size is not None and self.position == self._state.size:
                 return
             self._state.validator = ""
-            raise self._connection_error("the server rejects the range")
+            raise self._interruption("the server rejects the range")
         text = response.content[:SHOWN_ERROR_BYTES].decode("utf-8", "replace")
         info = ResponseInfo(status_code=response.status, headers=dict(response.headers), text=text)
         error = status_error(response.status)(f"the download from {self.origin}: HTTP {response.status}", response=info)
         if response.status in EXPIRED:
-            raise _UrlExpired(error)
+            raise _Interruption(error, is_url_expired=True)
         if response.status in (429, 500, 502, 503, 504):
-            raise self._connection_error(f"HTTP {response.status}")
+            raise _Interruption(error)
         raise error
 
-    def _connection_error(self, reason: str) -> APIConnectionError:
+    def _interruption(
+        self, reason: str, error_type: type[APIConnectionError | APITimeoutError] = APIConnectionError
+    ) -> _Interruption:
         request = RequestInfo(method="GET", url=f"{self.origin}/...")
-        return APIConnectionError(request=request, message=f"the download from {self.origin}: {reason}")
+        return _Interruption(error_type(request=request, message=f"the download from {self.origin}: {reason}"))
 
 
 class _ReceiveError(Exception):
