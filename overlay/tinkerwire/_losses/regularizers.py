@@ -93,10 +93,11 @@ def entropy(
 ) -> LossTerm:
     """Estimate the entropy of the model, in nats; subtract it from a loss to keep the model from collapsing.
 
-    With ``x``, the log probability of a token, a position has the value: k1: ``-x``, an unbiased estimate for tokens
-    that the model sampled, whose gradient is 0 on average; k2: ``-x**2 / 2``, no estimate of the entropy, whose
-    gradient is that of the entropy for tokens that the model sampled; plogp: ``-exp(x) * x``, the share of the token in
-    the entropy, for target_tokens of shape ``[length, k]`` that list the most likely tokens.
+    With ``x``, the log probability of a token, a position has one of these values. ``k1`` is ``-x``, an unbiased
+    estimate for tokens that the model sampled; its gradient is 0 on average. ``k2`` is ``-x**2 / 2``, which does not
+    estimate the entropy; for tokens that the model sampled, its gradient is that of the entropy. ``plogp`` is
+    ``-exp(x) * x``, the share of the token in the entropy, for target_tokens of shape ``[length, k]`` that list the
+    most likely tokens.
 
     Arguments and errors as for :func:`kl_penalty`; the metric is ``entropy_ESTIMATOR``.
     """
