@@ -65,7 +65,7 @@ UNSAFE: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("archive", "reason"), UNSAFE)
+@pytest.mark.parametrize(("archive", "reason"), UNSAFE, ids=[reason for _, reason in UNSAFE])
 def test_unsafe_archive_is_rejected(
     archive: bytes, reason: str, server: ScriptedServer, rest: tw.RestClient, tmp_path: Path
 ) -> None:
