@@ -37,13 +37,32 @@ def test_trace_prints_json_and_writes_files(path: str, tmp_path: Path, capsys: p
     assert json.loads(perfetto.read_text())["traceEvents"]
 
 
-@pytest.mark.parametrize("arguments", [["missing"], ["--run", "7"], ["--html", "missing/run.html"]])
-def test_failure_is_one_line(
-    path: str, arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["missing"], "missing: No such file or directory; check the path, and that its folder exists"),
+        (["folder"], "folder: Is a directory; give the path of a file"),
+        (["run.trace", "--run", "7"], "run.trace: run must be 1 to 1, got 7"),
+        (
+            ["run.trace", "--html", "missing/run.html"],
+            "missing/run.html: No such file or directory; check the path, and that its folder exists",
+        ),
+        (
+            ["run.trace", "--perfetto", "run.trace"],
+            "run.trace: this is a trace, and would be overwritten; give another path",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("path")
+def test_failure_is_one_line_with_the_way_out(
+    arguments: list[str],
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = [] if arguments == ["missing"] else [path]
-    assert main(["trace", *file, *arguments]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("tinkerwire trace: ")
-    assert error.count("\n") == 1
+    (tmp_path / "folder").mkdir()
+    assert main(["trace", *arguments]) == 1
+    assert capsys.readouterr().err == f"tinkerwire trace: {expected}\n"
+    assert len(read_trace("run.trace").operations) == 2

@@ -53,7 +53,13 @@ def describe_error(error: Exception) -> str:
     from tinkerwire_base.errors import APIConnectionError, AuthenticationError  # noqa: PLC0415
 
     text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     hints = (
+        (FileNotFoundError, "check the path, and that its folder exists"),
+        (IsADirectoryError, "give the path of a file"),
+        (NotADirectoryError, "give the path of a folder"),
+        (PermissionError, "check the permissions of the file and its folder"),
         (AuthenticationError, "check TINKER_API_KEY, or run `tinkerwire auth login`"),
         (APIConnectionError, "`tinkerwire doctor` checks the connection"),
     )

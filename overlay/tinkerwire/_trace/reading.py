@@ -13,7 +13,7 @@ import orjson
 
 from .events import Event, split_events
 from .summary import Summary, summarize
-from .trace_file import FIRST_BYTES, TRACE_FORMAT_VERSION
+from .trace_file import FIRST_BYTES, OLD_SUFFIX, TRACE_FORMAT_VERSION
 
 FURTHER_FILE = re.compile(r"(\.\d+)?(\.old)?")
 """Suffixes of the other files of a trace."""
@@ -219,20 +219,27 @@ class _Reader:
         self.operations.append(operation)
 
 
+def is_trace(path: Path) -> bool:
+    """Return whether a file begins as a trace.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(len(FIRST_BYTES)) == FIRST_BYTES
+
+
 def _find_files(path: Path) -> list[Path]:
     """Return the file and those of other processes next to it, the older ones first."""
-    with path.open("rb") as file:
-        if file.read(len(FIRST_BYTES)) != FIRST_BYTES:
-            raise ValueError(f"{path}: this is not a trace of tinkerwire; TINKERWIRE_TRACE=FILE makes one")
+    if not is_trace(path):
+        raise ValueError(f"{path}: this is not a trace of tinkerwire; TINKERWIRE_TRACE=FILE makes one")
     found = [path]
     for other in path.parent.iterdir():
-        suffix = other.name[len(path.name) :]
-        if not other.name.startswith(path.name) or not suffix or not FURTHER_FILE.fullmatch(suffix):
-            continue
-        with other.open("rb") as file:
-            if file.read(len(FIRST_BYTES)) == FIRST_BYTES:
-                found.append(other)
-    return sorted(found, key=lambda file: (not file.name.endswith(".old"), file.name))
+        suffix = other.name.removeprefix(path.name)
+        is_further = suffix not in ("", other.name) and FURTHER_FILE.fullmatch(suffix) is not None
+        if is_further and other.is_file() and is_trace(other):
+            found.append(other)
+    return sorted(found, key=lambda file: (not file.name.endswith(OLD_SUFFIX), file.name))
 
 
 def _find_runs(processes: list[TracedProcess]) -> list[list[TracedProcess]]:

@@ -12,7 +12,7 @@ from .advice import find_advice
 from .analysis import analyze
 from .html_page import render_page
 from .perfetto import to_perfetto
-from .reading import Trace, read_trace
+from .reading import Trace, is_trace, read_trace
 from .table import render_text
 
 REPORT_VERSION = 1
@@ -51,9 +51,9 @@ def write_html(trace: Trace, path: str | Path) -> None:
 
     Raises:
         OSError: the file cannot be written.
+        ValueError: the file is a trace.
     """
-    page = render_page(trace, analyze(trace), find_advice(trace))
-    Path(path).write_text(page, encoding="utf-8")
+    _write(path, render_page(trace, analyze(trace), find_advice(trace)).encode())
 
 
 def write_perfetto(trace: Trace, path: str | Path) -> None:
@@ -61,5 +61,13 @@ def write_perfetto(trace: Trace, path: str | Path) -> None:
 
     Raises:
         OSError: the file cannot be written.
+        ValueError: the file is a trace.
     """
-    Path(path).write_bytes(orjson.dumps(to_perfetto(trace)))
+    _write(path, orjson.dumps(to_perfetto(trace)))
+
+
+def _write(path: str | Path, content: bytes) -> None:
+    file = Path(path)
+    if file.exists() and is_trace(file):
+        raise ValueError(f"{path}: this is a trace, and would be overwritten; give another path")
+    file.write_bytes(content)
