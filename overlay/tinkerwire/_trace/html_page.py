@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from .advice import Advice
 from .analysis import Analysis, KindRow, StepRow
 from .reading import Trace
+from .sections import STEPS_TITLE, Cell, Section, describe_gaps, format_cell, format_counts, shared_sections
 from .summary import PHASE_NAMES
-from .table import describe_gaps
 from .timeline import render_timeline
 
 MAX_PAGE_STEPS = 200
-Cells = Sequence[str]
 
 
 def render_page(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> str:
@@ -26,41 +25,8 @@ def render_page(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> s
         _advice(advice),
         "<h2>Timeline</h2>" + render_timeline(trace, analysis),
         _kinds(analysis.kinds),
-        _steps(analysis.steps),
-        _table(
-            "What waited for what: operations before they were sent, and the program",
-            ("who waited", "for what", "count", "seconds", "longest"),
-            ((row.kind, row.cause, row.count, row.total, row.longest) for row in analysis.waits),
-        ),
-        _table(
-            "Stragglers: three times the median of their kind, or more",
-            ("operation", "id", "seconds", "median", "mostly", "seconds", "retries"),
-            (
-                (row.kind, row.number, row.duration, row.median, row.phase, row.phase_s, row.retries)
-                for row in analysis.stragglers
-            ),
-        ),
-        _table(
-            "Retries",
-            ("operation", "reason", "count", "seconds paused"),
-            ((row.kind, row.reason, row.count, row.paused) for row in analysis.retries),
-        ),
-        _table("Queue states in responses to polls", ("state", "polls"), sorted(analysis.queue_states.items())),
-        _table(
-            "Tokens",
-            ("model", "trained", "forward", "prompt", "cached", "sampled"),
-            (
-                (
-                    row.model,
-                    row.trained_tokens,
-                    row.forward_tokens,
-                    row.prompt_tokens,
-                    row.cached_prompt_tokens,
-                    row.sampled_tokens,
-                )
-                for row in analysis.models
-            ),
-        ),
+        _table(_steps(analysis.steps)),
+        *map(_table, shared_sections(analysis)),
         f"<p>{escape(analysis.cost)}</p>",
     ]
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
@@ -82,7 +48,7 @@ def _facts(trace: Trace, analysis: Analysis) -> str:
         (f"{analysis.idle:.3f} s", "nothing under way"),
     ]
     if analysis.silence is not None:
-        under_way = ", ".join(f"{count} {kind}" for kind, count in analysis.silence.under_way.items()) or "nothing"
+        under_way = format_counts(analysis.silence.under_way)
         facts.append((f"{analysis.silence.duration:.3f} s", f"longest silence; under way: {under_way}"))
     items = "".join(f"<li><b>{escape(value)}</b> {escape(name)}</li>" for value, name in facts)
     gaps = "".join(f'<p class="gap">{escape(gap)}</p>' for gap in describe_gaps(trace))
@@ -107,10 +73,10 @@ def _kinds(rows: Sequence[KindRow]) -> str:
             if row.total and seconds > 0
         )
         bars.append(f'<div class="bar"><span>{escape(row.kind)}</span><div>{parts}</div></div>')
-    table = _table(
+    table = Section(
         "Operations: seconds from the call to the result",
         ("operation", "count", "failed", "cancelled", "retries", "polls", "p50", "p95", "p99", "max", *PHASE_NAMES),
-        (
+        [
             (
                 row.kind,
                 row.count,
@@ -122,48 +88,46 @@ def _kinds(rows: Sequence[KindRow]) -> str:
                 *row.phases.values(),
             )
             for row in rows
-        ),
+        ],
     )
-    return f'<h2>Time by phase</h2><ul class="legend">{legend}</ul>{"".join(bars)}{table}'
+    return f'<h2>Time by phase</h2><ul class="legend">{legend}</ul>{"".join(bars)}{_table(table)}'
 
 
-def _steps(rows: Sequence[StepRow]) -> str:
-    title = "Steps: an optim_step, and what came since the one before"
+def _steps(rows: Sequence[StepRow]) -> Section:
+    title = STEPS_TITLE
     if len(rows) > MAX_PAGE_STEPS:
         title += f" (the last {MAX_PAGE_STEPS} of {len(rows):,})"
-    return _table(
+    return Section(
         title,
         ("step", "seconds", "idle", "operations", "seconds under way"),
-        (
+        [
             (
                 str(row.step) if row.is_complete else "after the last",
                 row.duration,
                 row.idle,
-                ", ".join(f"{count} {kind}" for kind, count in row.counts.items()),
+                format_counts(row.counts),
                 ", ".join(f"{kind} {seconds:.3f}" for kind, seconds in row.busy.items()),
             )
             for row in rows[-MAX_PAGE_STEPS:]
-        ),
+        ],
     )
 
 
-def _table(title: str, names: Cells, rows: Iterable[Sequence[str | int | float]]) -> str:
-    cells = list(rows)
-    if not cells:
+def _table(section: Section) -> str:
+    if not section.rows:
         return ""
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in cells)
     head = "".join(
-        f"<th>{escape(name)}</th>" if isinstance(cell, str) else f'<th class="number">{escape(name)}</th>'
-        for name, cell in zip(names, cells[0], strict=True)
+        f"<th{_class_of(cell)}>{escape(name)}</th>" for name, cell in zip(section.names, section.rows[0], strict=True)
+    )
+    body = "".join(
+        f"<tr>{''.join(f'<td{_class_of(cell)}>{escape(format_cell(cell))}</td>' for cell in row)}</tr>"
+        for row in section.rows
     )
     return (
-        f"<h2>{escape(title)}</h2>"
+        f"<h2>{escape(section.title)}</h2>"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
 
-def _cell(value: str | int | float) -> str:
-    if isinstance(value, str):
-        return f"<td>{escape(value)}</td>"
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
-    return f'<td class="number">{text}</td>'
+def _class_of(cell: Cell) -> str:
+    return "" if isinstance(cell, str) else ' class="number"'

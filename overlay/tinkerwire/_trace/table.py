@@ -9,105 +9,47 @@ from collections.abc import Sequence
 from .advice import Advice
 from .analysis import Analysis
 from .reading import Trace
+from .sections import STEPS_TITLE, Cell, Section, describe_gaps, format_cell, format_counts, shared_sections
 from .summary import PHASE_NAMES
 
 MAX_STEPS = 20
-MAX_WAITS = 10
+MAX_TEXT_ROWS = 10
+"""Rows of the other tables; the page and JSON have all."""
 WIDTH = 100
 
 
 def render_text(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> str:
     """Return the report of a trace as text."""
-    sections = [
+    kinds = Section(
+        "Operations: seconds from the call to the result",
+        ("operation", "count", "failed", "retries", "p50", "p95", "p99", "max", "under way"),
+        [
+            (
+                row.kind,
+                row.count,
+                row.failed + row.cancelled + row.unfinished,
+                row.retries,
+                *(row.p50, row.p95, row.p99, row.max, row.busy),
+            )
+            for row in analysis.kinds
+        ],
+    )
+    phases = Section(
+        "Phases: seconds in all, operations at the same time count each",
+        ("operation", *PHASE_NAMES),
+        [(row.kind, *row.phases.values()) for row in analysis.kinds],
+    )
+    parts = [
         _head(trace, analysis),
-        _section(
-            "Operations: seconds from the call to the result",
-            ("operation", "count", "failed", "retries", "p50", "p95", "p99", "max", "under way"),
-            [
-                (
-                    row.kind,
-                    f"{row.count:,}",
-                    _blank(row.failed + row.cancelled + row.unfinished),
-                    _blank(row.retries),
-                    *(f"{value:.3f}" for value in (row.p50, row.p95, row.p99, row.max, row.busy)),
-                )
-                for row in analysis.kinds
-            ],
-        ),
-        _section(
-            "Phases: seconds in all, operations at the same time count each",
-            ("operation", *PHASE_NAMES),
-            [(row.kind, *(f"{row.phases[phase]:.3f}" for phase in PHASE_NAMES)) for row in analysis.kinds],
-        ),
-        _steps(analysis),
-        _section(
-            "What waited for what: operations before they were sent, and the program",
-            ("who waited", "for what", "count", "seconds", "longest"),
-            [
-                (row.kind, row.cause, f"{row.count:,}", f"{row.total:.3f}", f"{row.longest:.3f}")
-                for row in analysis.waits[:MAX_WAITS]
-            ],
-        ),
-        _section(
-            "Stragglers: three times the median of their kind, or more",
-            ("operation", "id", "seconds", "median", "mostly", "seconds", "retries"),
-            [
-                (
-                    row.kind,
-                    str(row.number),
-                    f"{row.duration:.3f}",
-                    f"{row.median:.3f}",
-                    row.phase,
-                    f"{row.phase_s:.3f}",
-                    _blank(row.retries),
-                )
-                for row in analysis.stragglers
-            ],
-        ),
-        _section(
-            "Retries",
-            ("operation", "reason", "count", "paused"),
-            [(row.kind, row.reason, f"{row.count:,}", f"{row.paused:.3f}") for row in analysis.retries],
-        ),
-        _section(
-            "Queue states in responses to polls",
-            ("state", "polls"),
-            [(state, f"{count:,}") for state, count in sorted(analysis.queue_states.items())],
-        ),
+        _table(kinds),
+        _table(phases),
+        _table(_steps(analysis)),
+        *(_table(_first_rows(section)) for section in shared_sections(analysis)),
         _silence(analysis),
-        _section(
-            "Tokens",
-            ("model", "trained", "forward", "prompt", "cached", "sampled"),
-            [
-                (
-                    row.model,
-                    f"{row.trained_tokens:,}",
-                    f"{row.forward_tokens:,}",
-                    f"{row.prompt_tokens:,}",
-                    f"{row.cached_prompt_tokens:,}",
-                    f"{row.sampled_tokens:,}",
-                )
-                for row in analysis.models
-            ],
-        ),
         textwrap.fill(f"Cost: {analysis.cost}", WIDTH),
         _advice(advice),
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def describe_gaps(trace: Trace) -> list[str]:
-    """Return sentences about what a trace lacks."""
-    gaps = []
-    if trace.runs > 1:
-        gaps.append(f"The file holds {trace.runs} runs; this is number {trace.run}.")
-    if trace.omitted:
-        gaps.append(f"{trace.omitted:,} older operations are omitted, because the file reached its maximum size.")
-    if trace.lost:
-        gaps.append(f"{trace.lost:,} operations could not be written.")
-    if trace.unreadable:
-        gaps.append(f"{trace.unreadable:,} lines could not be read, as after the end of a killed process.")
-    return gaps
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _head(trace: Trace, analysis: Analysis) -> str:
@@ -121,32 +63,38 @@ def _head(trace: Trace, analysis: Analysis) -> str:
     return "\n".join(lines)
 
 
-def _steps(analysis: Analysis) -> str:
+def _steps(analysis: Analysis) -> Section:
     rows = [
         (
-            f"{row.step}" if row.is_complete else "after",
-            f"{row.duration:.3f}",
-            f"{row.idle:.3f}",
-            ", ".join(f"{count} {kind}" for kind, count in row.counts.items()),
+            str(row.step) if row.is_complete else "after",
+            row.duration,
+            row.idle,
+            format_counts(row.counts),
             ", ".join(f"{kind} {seconds:.3f}" for kind, seconds in list(row.busy.items())[:3]),
         )
         for row in analysis.steps
     ]
-    shown = rows if len(rows) <= MAX_STEPS else [*rows[: MAX_STEPS // 2], *rows[-MAX_STEPS // 2 :]]
-    title = "Steps: an optim_step, and what came since the one before"
-    if len(shown) < len(rows):
-        title += f" ({len(rows)}; the first and last {MAX_STEPS // 2})"
-    return _section(title, ("step", "seconds", "idle", "operations", "seconds under way"), shown, left=(3, 4))
+    title = STEPS_TITLE
+    if len(rows) > MAX_STEPS:
+        title += f" ({len(rows):,}; the first and last {MAX_STEPS // 2})"
+        rows = [*rows[: MAX_STEPS // 2], *rows[-MAX_STEPS // 2 :]]
+    return Section(title, ("step", "seconds", "idle", "operations", "seconds under way"), rows)
+
+
+def _first_rows(section: Section) -> Section:
+    if len(section.rows) <= MAX_TEXT_ROWS:
+        return section
+    title = f"{section.title} (the first {MAX_TEXT_ROWS} of {len(section.rows):,})"
+    return Section(title, section.names, section.rows[:MAX_TEXT_ROWS])
 
 
 def _silence(analysis: Analysis) -> str:
     silence = analysis.silence
     if silence is None:
         return ""
-    under_way = ", ".join(f"{count} {kind}" for kind, count in silence.under_way.items()) or "nothing"
     return (
         f"Longest silence: {silence.duration:.3f} s without any event, {silence.start - analysis.started_at:.3f} s "
-        f"after the start; under way: {under_way}"
+        f"after the start; under way: {format_counts(silence.under_way)}"
     )
 
 
@@ -160,25 +108,16 @@ def _advice(advice: Sequence[Advice]) -> str:
     return "\n".join(lines)
 
 
-def _section(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] | None = None) -> str:
-    """Return a table; columns of text are aligned to the left, columns of numbers to the right."""
-    if not rows:
+def _table(section: Section) -> str:
+    if not section.rows:
         return ""
-    aligned = [_is_text([row[i] for row in rows]) if left is None else i in left for i in range(len(names))]
-    widths = [max(len(names[i]), *(len(row[i]) for row in rows)) for i in range(len(names))]
-    lines = [title]
-    for row in (names, *rows):
-        cells = [
-            cell.ljust(width) if is_left else cell.rjust(width)
-            for cell, width, is_left in zip(row, widths, aligned, strict=True)
-        ]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return "\n".join(lines)
+    columns = [_column(name, cells) for name, *cells in zip(section.names, *section.rows, strict=True)]
+    return "\n".join([section.title, *(("  " + "  ".join(line)).rstrip() for line in zip(*columns, strict=True))])
 
 
-def _is_text(cells: Sequence[str]) -> bool:
-    return not all(cell.replace(",", "").replace(".", "").isdigit() for cell in cells if cell)
-
-
-def _blank(number: int) -> str:
-    return f"{number:,}" if number else ""
+def _column(name: str, values: Sequence[Cell]) -> list[str]:
+    """Return the cells of a column in one width: text aligned to the left, numbers to the right."""
+    cells = [format_cell(value) for value in values]
+    is_text = not all(cell.replace(",", "").replace(".", "").isdigit() for cell in cells)
+    width = max(map(len, (name, *cells)))
+    return [cell.ljust(width) if is_text else cell.rjust(width) for cell in (name, *cells)]

@@ -96,6 +96,17 @@ def test_stragglers_retries_and_silence(path: Path) -> None:
     assert analysis.idle == pytest.approx(11.0)
 
 
+def test_text_states_how_many_rows_it_omits(path: Path) -> None:
+    """The page has all rows."""
+    retries = [item for number in range(12) for item in ("retry", float(number), 1, f"HTTP {500 + number}", 0.0)]
+    trace = write_trace(path, [sample(0.0, 12.0, retries)])
+    text = report.format_table(trace)
+    assert "Retries (the first 10 of 12)" in text
+    assert text.count("HTTP 5") == 10
+    report.write_html(trace, path.with_suffix(".html"))
+    assert path.with_suffix(".html").read_text().count("HTTP 5") == 12
+
+
 def test_steps_end_with_their_optim_step(path: Path) -> None:
     operations = [
         sample(0.0, 2.0, kind="ForwardBackward", step=0),
@@ -166,7 +177,7 @@ def test_table_has_all_sections_and_fits_a_wide_terminal(trained: Trace) -> None
         "Operations",
         "Phases",
         "Steps",
-        "What waited for what",
+        "Waits",
         "Longest silence",
         "Tokens",
         "Cost",
