@@ -7,6 +7,7 @@ losses that cannot be joined.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -59,6 +60,11 @@ class _SplitBatch:
     server_datums: int
     server_body_bytes: int
     loss: str
+
+    @property
+    def limits(self) -> tuple[int, int, int]:
+        """Datums, values and bytes that one request could have."""
+        return self.max_datums, self.max_values, self.max_body_bytes
 
     @property
     def allowed(self) -> tuple[int, int, int]:
@@ -194,33 +200,20 @@ def _fit_one_request(calls: Sequence[TracedOperation]) -> bool:
     known = [split for split in splits if split is not None and split.chunks == 1]
     if len(calls) < 2 or len(known) != len(calls) or len({split.loss for split in known}) != 1:
         return False
-    datums, values, size = known[0].allowed
-    return (
-        sum(split.datums for split in known) <= datums
-        and sum(split.values for split in known) <= values
-        and sum(map(_sent_bytes, calls)) <= size
-    )
+    sizes = sum(split.datums for split in known), sum(split.values for split in known), sum(map(_sent_bytes, calls))
+    return all(size <= most for size, most in zip(sizes, known[0].allowed, strict=True))
 
 
 def find_many_chunks(operations: Sequence[TracedOperation]) -> Iterator[Advice]:
     """Find batches that go out in more requests than the default limits require."""
     for model in _training(operations):
-        batches = [op for op in model if op.kind in BATCH_KINDS and _split(op) is not None]
+        batches = [(op, split) for op in model if op.kind in BATCH_KINDS and (split := _split(op)) is not None]
         found: list[tuple[TracedOperation, _SplitBatch, int]] = []
-        for batch in batches:
-            split = _split(batch)
-            assert split is not None
-            datums, values, size = split.allowed
-            needed = max(
-                math.ceil(split.datums / datums),
-                math.ceil(split.values / values),
-                math.ceil(_sent_bytes(batch) / size),
-            )
-            if split.chunks >= 2 * needed and (split.max_datums, split.max_values, split.max_body_bytes) < (
-                datums,
-                values,
-                size,
-            ):
+        for batch, split in batches:
+            sizes = split.datums, split.values, _sent_bytes(batch)
+            needed = max(math.ceil(size / most) for size, most in zip(sizes, split.allowed, strict=True))
+            is_limited = any(limit < most for limit, most in zip(split.limits, split.allowed, strict=True))
+            if is_limited and split.chunks >= 2 * needed:
                 found.append((batch, split, needed))
         if len(found) < MIN_STEPS or len(found) < MIN_SHARE * len(batches):
             continue
@@ -274,8 +267,9 @@ def _find_saves_in_every_step(
 ) -> Iterator[Advice]:
     steps = sum(operation.kind == "OptimStep" for operation in model)
     saves = [op for before, op in pairwise(model) if op.kind == "SaveWeights" and before.kind == "OptimStep"]
+    asked = [operation.asked for operation in operations]
     awaited = [
-        save for save in saves if save.is_awaited and not any(save.asked < op.asked < save.end for op in operations)
+        save for save in saves if save.is_awaited and bisect_right(asked, save.asked) == bisect_left(asked, save.end)
     ]
     is_loaded = any(operation.kind.startswith("LoadWeights") for operation in operations)
     if len(awaited) >= MIN_STEPS and len(awaited) >= 0.8 * steps and not is_loaded:

@@ -51,9 +51,9 @@ class TracedOperation:
         """Seconds from the call to the result."""
         return self.end - self.asked
 
-    def last(self, *names: str) -> float | None:
-        """Return the time of the last event of these names; None without one."""
-        return next((event[1] for event in reversed(self.events) if event[0] in names), None)
+    def last(self, name: str) -> float | None:
+        """Return the time of the last event of a name; None without one."""
+        return next((event[1] for event in reversed(self.events) if event[0] == name), None)
 
     def values(self, name: str) -> list[tuple[Any, ...]]:
         """Return the values of all events of a name."""

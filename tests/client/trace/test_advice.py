@@ -132,6 +132,14 @@ def test_many_chunks(advise: Advise) -> None:
     assert "max_datums=2" in advice.text
 
 
+def test_one_low_limit_beside_a_high_one(advise: Advise) -> None:
+    limits = tw.ChunkLimits(max_values=1_000_000, max_body_bytes=2_000)
+    program = train_with_calls([[datum(1, 2)] * 32], ["cross_entropy"])
+    (advice,) = advise(program, chunk_limits=limits).values()
+    assert advice.rule == "too many chunks"
+    assert "max_body_bytes=2,000" in advice.text
+
+
 def test_chunks_that_the_limits_require_get_no_advice(advise: Advise) -> None:
     assert advise(train_with_calls([[datum(1, 2)] * 300], ["cross_entropy"])) == {}
 
