@@ -70,9 +70,9 @@ class _SplitBatch:
     def allowed(self) -> tuple[int, int, int]:
         """Datums, values and bytes that one request may have by default."""
         return (
-            min(DEFAULT_LIMITS["max_datums"], self.server_datums),
+            max(1, min(DEFAULT_LIMITS["max_datums"], self.server_datums)),
             DEFAULT_LIMITS["max_values"],
-            min(DEFAULT_LIMITS["max_body_bytes"], self.server_body_bytes),
+            max(1, min(DEFAULT_LIMITS["max_body_bytes"], self.server_body_bytes)),
         )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import tinkerwire as tw
 from client.trace.conftest import NANO
+from client.trace.test_report import sample, write_trace
 from support.clients import datum
 from tinkerwire._trace.advice import Advice, find_advice
 from tinkerwire._trace.reading import Trace
@@ -138,6 +140,35 @@ def test_one_low_limit_beside_a_high_one(advise: Advise) -> None:
     (advice,) = advise(program, chunk_limits=limits).values()
     assert advice.rule == "too many chunks"
     assert "max_body_bytes=2,000" in advice.text
+
+
+def test_server_that_allows_no_datums_gets_one_a_request(path: Path) -> None:
+    """As the client sends them: the report does not divide by zero."""
+    split = [
+        "split",
+        0.0,
+        4,
+        12,
+        4,
+        1,
+        500_000,
+        1,
+        0,
+        0,
+        "cross_entropy",
+        "send",
+        0.0,
+        1,
+        9,
+        "response",
+        0.0,
+        1,
+        200,
+        0,
+    ]
+    batch = sample(0.0, 1.0, split, kind="ForwardBackward", model_id="m")
+    advice = find_advice(write_trace(path, [batch] * 3))
+    assert advice == []
 
 
 def test_chunks_that_the_limits_require_get_no_advice(advise: Advise) -> None:
