@@ -109,9 +109,9 @@ class CopyableSampler(AwaitableClient):
         # A reference that keeps the connection open for the lifetime of this client.
         self._owner = session.connection.owner
         self._base_model_name: str | None = None
+        """None while the client does not know the base model."""
         self._session_id = ""
         """Id of the session in which the client was created; empty for copies."""
-        """None while the client does not know the base model."""
         self._inherited_context_length: int | None = None
         """Context length in the handle that this client was made from."""
 
