@@ -49,7 +49,7 @@ from .throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
     from .._trace.metrics import Metrics
-    from .._trace.recorder import Receiver, Recorder
+    from .._trace.recorder import Receiver
 
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
@@ -204,18 +204,13 @@ class Connection:
 
     # --- recording -------------------------------------------------------------------------------------------------
 
-    def record(self, receiver: Receiver) -> Recorder:
+    def record(self, receiver: Receiver) -> None:
         """Pass the operations that start from now on to a receiver, too; under ``LOOP.opening_lock``."""
         from .._trace.recorder import Recorder  # noqa: PLC0415  (most programs record nothing)
 
-        recorder = self.operations.recorder
-        if recorder is None:
-            recorder = Recorder()
-            recorder.add_receiver(receiver)
-            self.operations.recorder = recorder
-        else:
-            recorder.add_receiver(receiver)
-        return recorder
+        recorder = self.operations.recorder or Recorder()
+        recorder.add_receiver(receiver)
+        self.operations.recorder = recorder
 
     def metrics(self) -> Metrics:
         """Return the metrics of this connection; the first call starts them."""

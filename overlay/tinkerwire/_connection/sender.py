@@ -137,6 +137,6 @@ def _report_retry(
     options: SendOptions[Any], trace: OperationTrace | None, number: int, error: TinkerError, wait: float
 ) -> None:
     if trace is not None:
-        trace.add_poll("retry", number, error_name(error), wait)
+        trace.add_repeated("retry", number, error_name(error), wait)
     if options.on_retry is not None:
         options.on_retry(error, wait)

@@ -23,7 +23,7 @@ EVENT_VALUES = {
 }
 """Names of the events, and how many values follow the name and the time; docs/tracing.md explains them."""
 MAX_ITEMS = 2_000
-"""Length of the events of one operation; further events of polls are counted, as of one that is polled for hours."""
+"""Length of the events of one operation; further polls and retries are only counted, as of hours of polling."""
 
 
 def error_name(error: BaseException) -> str:
@@ -105,8 +105,8 @@ class OperationTrace:
         """Add an event that happens now."""
         self.events.extend((name, monotonic(), *values))
 
-    def add_poll(self, name: str, *values: object) -> None:
-        """Add an event of a poll, unless the operation has too many."""
+    def add_repeated(self, name: str, *values: object) -> None:
+        """Add an event of a poll or a retry, unless the operation has too many events."""
         if len(self.events) < MAX_ITEMS:
             self.events.extend((name, monotonic(), *values))
         else:

@@ -95,9 +95,7 @@ class Poller(Generic[T]):
         """
         submission = self._pending.submission
         if isinstance(submission, ImmediateResult):
-            self._mark_ready(0)  # the submission has counted its bytes
-            result = read_result(self._pending, submission.response, parse_body(submission.response))
-            self._mark_decoded()
+            result = self._read(submission.response, parse_body(submission.response), 0)  # its bytes are counted
             self._record.done += 1
             return result
         request_id = self._pending.request_id
@@ -130,7 +128,7 @@ class Poller(Generic[T]):
             request = await self._request(iteration)
             iteration += 1
             if self._trace is not None:
-                self._trace.add_poll("poll", self._number, len(request.content or b""))
+                self._trace.add_repeated("poll", self._number, len(request.content or b""))
             try:
                 response = await self._connection.exchange(request, self._pending.traffic, POLL_TIMEOUT_S)
             except APITimeoutError as error:
@@ -148,28 +146,25 @@ class Poller(Generic[T]):
                     continue
                 body = parse_body(response)
                 if is_final(response, body):
-                    self._mark_ready(len(response.content))
-                    result = read_result(self._pending, response, body)
-                    self._mark_decoded()
-                    return result
+                    return self._read(response, body, len(response.content))
                 if response.status == 408 or response.status < 300:
                     if is_expired:
                         raise session_state.expired_error(f"the response has no result of {self._pending.name}")
                     wait = self._delay_unfinished(body, sent_at)
                     if self._trace is not None:
                         state = state_name(self._record.queue_state)
-                        self._trace.add_poll("unready", self._number, state, len(response.content))
+                        self._trace.add_repeated("unready", self._number, state, len(response.content))
                 else:
                     wait = await self._delay_after_status(response, body)
             await asyncio.sleep(min(wait, max(0.0, remaining_s())))
 
-    def _mark_ready(self, size: int) -> None:
+    def _read(self, response: WireResponse, body: Any, size: int) -> T:
         if self._trace is not None:
             self._trace.add("ready", self._number, size)
-
-    def _mark_decoded(self) -> None:
+        result = read_result(self._pending, response, body)
         if self._trace is not None:
             self._trace.add("decoded", self._number)
+        return result
 
     async def _request(self, iteration: int) -> WireRequest:
         dialect = await self._connection.dialect()
@@ -219,7 +214,7 @@ class Poller(Generic[T]):
         now = time.monotonic()
         self._record.reason = str(error)
         if self._trace is not None:
-            self._trace.add_poll("poll_error", self._number, error_name(error))
+            self._trace.add_repeated("poll_error", self._number, error_name(error))
         if error.may_have_been_sent or isinstance(error, InternalServerError):
             # The server may have given the result, and this response is all that arrived.
             self._was_accepted = True

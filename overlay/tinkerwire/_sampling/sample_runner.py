@@ -117,7 +117,7 @@ class SampleRunner:
                     self._back_off(wait)
                     record.step = str(error)
                     if trace is not None:
-                        trace.add("retry", trace.sends, error_name(error), wait)
+                        trace.add_repeated("retry", trace.sends, error_name(error), wait)
                 else:
                     slot.sent()
                     # Thousands of samples may be in flight, and the server has their prompts.

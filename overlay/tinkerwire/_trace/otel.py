@@ -123,7 +123,7 @@ class OpenTelemetryReceiver:
         if operation.output_tokens:
             span.set_attribute("gen_ai.usage.output_tokens", operation.output_tokens)
         for event in [event for event in events if event[0] in EVENT_ATTRIBUTES][:MAX_SPAN_EVENTS]:
-            values = dict(zip(EVENT_ATTRIBUTES[event[0]], event[2:], strict=False))
+            values = dict(zip(EVENT_ATTRIBUTES[event[0]], event[2:], strict=True))
             span.add_event(event[0], values, stamp(event[1]))
         if operation.outcome in ("failed", "unfinished"):
             span.set_status(Status(StatusCode.ERROR, operation.error or operation.outcome))
