@@ -143,12 +143,11 @@ class _Reader:
                     raise ValueError(f"{path}: a line that describes a process is damaged: {error!r}") from None
             elif process is None:
                 self.unreadable += 1
-            elif "closed" in value:
-                process.ended_at = max(process.ended_at, value["closed"] + process.offset)
-            elif "lost" in value:
-                self.lost[process.id] = self.lost.get(process.id, 0) + int(value["lost"])
             else:
-                self._read_operation(process, value)
+                try:
+                    self._read_later_line(process, value)
+                except (KeyError, TypeError, ValueError, IndexError):
+                    self.unreadable += 1
 
     def _parse_lines(self, path: Path) -> Iterator[dict[str, Any]]:
         with path.open("rb") as file:
@@ -185,35 +184,39 @@ class _Reader:
             ),
         )
 
+    def _read_later_line(self, process: TracedProcess, value: dict[str, Any]) -> None:
+        if "closed" in value:
+            process.ended_at = max(process.ended_at, value["closed"] + process.offset)
+        elif "lost" in value:
+            self.lost[process.id] = self.lost.get(process.id, 0) + int(value["lost"])
+        else:
+            self._read_operation(process, value)
+
     def _read_operation(self, process: TracedProcess, value: dict[str, Any]) -> None:
         offset = process.offset
-        try:
-            asked, end = value["asked"] + offset, value["end"] + offset
-            events: list[Event] = [(name, time + offset, *rest) for name, time, *rest in split_events(value["events"])]
-            operation = TracedOperation(
-                process=process.id,
-                client=value["client"],
-                number=value["id"],
-                kind=value["kind"],
-                step=value["step"],
-                asked=asked,
-                end=end,
-                outcome=value["outcome"],
-                error=value.get("error", ""),
-                is_awaited=value["awaited"],
-                model=value.get("model", ""),
-                model_id=value.get("model_id", ""),
-                sampler=value.get("sampler", ""),
-                requests=tuple(value["requests"]),
-                input_tokens=value.get("input_tokens", 0),
-                cached_tokens=value.get("cached_tokens", 0),
-                output_tokens=value.get("output_tokens", 0),
-                events=events,
-                summary=summarize(asked, events, end),
-            )
-        except (KeyError, TypeError, ValueError, IndexError):
-            self.unreadable += 1
-            return
+        asked, end = value["asked"] + offset, value["end"] + offset
+        events: list[Event] = [(name, time + offset, *rest) for name, time, *rest in split_events(value["events"])]
+        operation = TracedOperation(
+            process=process.id,
+            client=value["client"],
+            number=value["id"],
+            kind=value["kind"],
+            step=value["step"],
+            asked=asked,
+            end=end,
+            outcome=value["outcome"],
+            error=value.get("error", ""),
+            is_awaited=value["awaited"],
+            model=value.get("model", ""),
+            model_id=value.get("model_id", ""),
+            sampler=value.get("sampler", ""),
+            requests=tuple(value["requests"]),
+            input_tokens=value.get("input_tokens", 0),
+            cached_tokens=value.get("cached_tokens", 0),
+            output_tokens=value.get("output_tokens", 0),
+            events=events,
+            summary=summarize(asked, events, end),
+        )
         process.started_at = min(process.started_at, asked)
         process.ended_at = max(process.ended_at, end)
         self.operations.append(operation)

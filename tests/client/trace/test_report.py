@@ -135,13 +135,15 @@ def test_tokens_by_model_and_no_cost(path: Path) -> None:
 def test_unreadable_lines_are_skipped_and_counted(path: Path) -> None:
     write_trace(path, [sample(0.0, 1.0)], omitted=5)
     with path.open("ab") as file:
-        file.write(b'\n[1]\n{"id":1}\n{"id":2,"events":["later",1.0]}\n{"lost":4}\n{"id":')
+        file.write(
+            b'\n[1]\n{"id":1}\n{"id":2,"events":["later",1.0]}\n{"lost":4}\n{"lost":"x"}\n{"closed":null}\n{"id":'
+        )
     trace = read_trace(path)
-    assert (len(trace.operations), trace.unreadable, trace.omitted, trace.lost) == (1, 4, 5, 4)
+    assert (len(trace.operations), trace.unreadable, trace.omitted, trace.lost) == (1, 6, 5, 4)
     text = report.format_table(trace)
     assert "5 older operations are omitted" in text
     assert "4 operations could not be written" in text
-    assert "4 lines could not be read" in text
+    assert "6 lines could not be read" in text
 
 
 def test_other_files_are_rejected(path: Path) -> None:
