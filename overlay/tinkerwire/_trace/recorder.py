@@ -26,7 +26,7 @@ BATCH_S = 0.1
 MAX_PENDING = 20_000
 """Finished operations that wait for a slow receiver; further ones are dropped, and the file counts them."""
 RECEIVERS_S = 5.0
-"""Time limit for receivers to take what they have."""
+"""Time for which closing waits for receivers that work."""
 NAMELESS = "call"
 """Kind of an operation that sent no request, and has no name."""
 
@@ -152,7 +152,11 @@ class Recorder:
 
     def close(self) -> None:
         """Record the operations under way as unfinished, pass on all operations, and close the receivers."""
-        if self._closed or not self._lock.acquire(timeout=RECEIVERS_S):  # a receiver is stuck, as on a dead disk
+        if self._closed:
+            return
+        if not self._lock.acquire(timeout=RECEIVERS_S):
+            text = "the last operations are not recorded: the file or the exporter has not taken those before in %.0f s"
+            log.warning(text, RECEIVERS_S)
             return
         try:
             self._closed = True

@@ -9,6 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ import tinkerwire as tw
 from client.trace.conftest import NANO, OpenTraced
 from support.clients import KEY, PARAMS, PROMPT, datum, open_client
 from support.scripted import Gate, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._trace import trace_file
+from tinkerwire._trace import recorder, trace_file
 from tinkerwire._trace.reading import Trace, read_trace
 
 
@@ -143,18 +144,37 @@ def test_full_disk_does_not_fail_operations(
         return write(descriptor, data)
 
     with open_traced() as service:
-        recorder = service._connection.operations.recorder
-        assert recorder is not None
+        recording = service._connection.operations.recorder
+        assert recording is not None
         monkeypatch.setattr(trace_file.os, "write", fail)
         for count in (1, 2):
             for _ in range(count):
                 service.get_server_capabilities()
-            recorder.flush()
+            recording.flush()
         is_full[0] = False
         service.get_server_capabilities()
     trace = read_trace(path)
     assert (len(trace.operations), trace.lost) == (1, 3)
     assert [record.levelname for record in caplog.records if "cannot be written" in record.message] == ["WARNING"]
+
+
+def test_stuck_receiver_is_reported(
+    open_traced: OpenTraced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Closing the client does not wait for it."""
+    is_stuck, is_released = threading.Event(), threading.Event()
+
+    def block(*_: object) -> None:
+        is_stuck.set()
+        is_released.wait(60)
+
+    monkeypatch.setattr(recorder, "RECEIVERS_S", 0.01)
+    with open_traced() as service:
+        monkeypatch.setattr(trace_file.TraceFile, "write", block)
+        service.get_server_capabilities()
+        assert is_stuck.wait(60)
+    is_released.set()
+    assert "the last operations are not recorded" in caplog.text
 
 
 def test_lines_before_the_end_of_the_disk_count_as_written(
@@ -163,8 +183,8 @@ def test_lines_before_the_end_of_the_disk_count_as_written(
     """A block that fits in part loses only what does not fit."""
     write = os.write
     with open_traced() as service:
-        recorder = service._connection.operations.recorder
-        assert recorder is not None
+        recording = service._connection.operations.recorder
+        assert recording is not None
         for _ in range(5):
             service.get_server_capabilities()
         left = [700]
@@ -178,7 +198,7 @@ def test_lines_before_the_end_of_the_disk_count_as_written(
 
         with monkeypatch.context() as patch:
             patch.setattr(trace_file.os, "write", fail)
-            recorder.flush()
+            recording.flush()
     trace = read_trace(path)
     assert 1 <= len(trace.operations) <= 4
     assert len(trace.operations) + trace.lost == 5
