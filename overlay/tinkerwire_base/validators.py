@@ -127,7 +127,7 @@ def require_text(place: str, value: Any) -> None:
 def require_int(place: str, value: Any) -> None:
     """Require an integer of 64 bits; numpy's integers count, bool does not."""
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-        raise _type_error(place, "an int", value)
+        raise type_error(place, "an int", value)
     if not INT64_MIN <= int(value) <= INT64_MAX:
         raise ValueError(f"{place}: {value} does not fit into 64 bits")
 
@@ -137,7 +137,7 @@ def require_number(place: str, value: Any) -> None:
     if type(value) is not float and (
         isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating)
     ):
-        raise _type_error(place, "a number", value)
+        raise type_error(place, "a number", value)
     if isinstance(value, int):
         require_int(place, value)
     elif not math.isfinite(value):
@@ -147,25 +147,25 @@ def require_number(place: str, value: Any) -> None:
 def require_str(place: str, value: Any) -> None:
     """Require a string."""
     if not isinstance(value, str):
-        raise _type_error(place, "a str", value)
+        raise type_error(place, "a str", value)
 
 
 def require_bool(place: str, value: Any) -> None:
     """Require True or False."""
     if not isinstance(value, bool):
-        raise _type_error(place, "True or False", value)
+        raise type_error(place, "True or False", value)
 
 
 def require_bytes(place: str, value: Any) -> None:
     """Require bytes."""
     if not isinstance(value, bytes):
-        raise _type_error(place, "bytes", value)
+        raise type_error(place, "bytes", value)
 
 
 def require_aware_datetime(place: str, value: Any) -> None:
     """Require a datetime with a time zone."""
     if not isinstance(value, datetime):
-        raise _type_error(place, "a datetime", value)
+        raise type_error(place, "a datetime", value)
     if value.utcoffset() is None:
         raise ValueError(
             f"{place}: {value!r} has no time zone; pass an aware datetime, such as datetime.now(timezone.utc)"
@@ -225,7 +225,8 @@ def matches(pattern: str) -> Check:
     return run
 
 
-def _type_error(place: str, expected: str, value: Any) -> TypeError:
+def type_error(place: str, expected: str, value: Any) -> TypeError:
+    """Return the error for a value of the wrong type, which shows the value unless the place holds a secret."""
     shown = "" if place.rpartition(".")[2] in SECRET_FIELDS else f"{short_repr(value)} "
     return TypeError(f"{place}: expected {expected}, got {shown}({type(value).__name__})")
 
@@ -236,12 +237,12 @@ def _accept_any(place: str, value: Any) -> None:
 
 def _null(place: str, value: Any) -> None:
     if value is not None:
-        raise _type_error(place, "None", value)
+        raise type_error(place, "None", value)
 
 
 def _unset(place: str, value: Any) -> None:
     if value is not UNSET:
-        raise _type_error(place, "UNSET", value)
+        raise type_error(place, "UNSET", value)
 
 
 _CHECKS_BY_TYPE: Mapping[Any, Check] = {
@@ -259,7 +260,7 @@ _CHECKS_BY_TYPE: Mapping[Any, Check] = {
 def _items(check: Check) -> Check:
     def run(place: str, value: Any) -> None:
         if not isinstance(value, (list, tuple)):
-            raise _type_error(place, "a list", value)
+            raise type_error(place, "a list", value)
         try:
             for item in value:
                 check(place, item)
@@ -274,7 +275,7 @@ def _items(check: Check) -> Check:
 def _entries(check: Check) -> Check:
     def run(place: str, value: Any) -> None:
         if not isinstance(value, Mapping):
-            raise _type_error(place, "a dict", value)
+            raise type_error(place, "a dict", value)
         for key, item in value.items():
             require_str(f"{place} key", key)
             check(f"{place}[{key!r}]", item)
@@ -287,7 +288,7 @@ def _instance(*classes: type) -> Check:
 
     def run(place: str, value: Any) -> None:
         if not isinstance(value, classes):
-            raise _type_error(place, names, value)
+            raise type_error(place, names, value)
 
     return run
 
@@ -312,9 +313,7 @@ def _union(tp: Any) -> Check:
             errors = [_error_of(check, place, value) for check in checks]
             if None not in errors:
                 # The error for a value of an expected type explains more than the list of types.
-                raise next(
-                    (error for error in errors if isinstance(error, ValueError)), _type_error(place, name, value)
-                )
+                raise next((error for error in errors if isinstance(error, ValueError)), type_error(place, name, value))
 
     return run
 

@@ -61,8 +61,27 @@ def test_environment_names_the_server_and_hides_the_users_settings(monkeypatch: 
             assert server.url in repr(service)
 
 
-def test_invalid_settings_leave_nothing() -> None:
-    """An error of the server reaches the caller before a thread starts."""
-    with pytest.raises(ValueError, match="unknown model"):
-        LocalServer(models={"a": "b"})
+@pytest.mark.parametrize(
+    ("setting", "value", "error", "text"),
+    [
+        ("models", {"a": "b"}, ValueError, "unknown model 'b'"),
+        ("models", ["a b"], ValueError, "alias 'a b' .* blanks"),
+        ("models", [""], ValueError, "alias '' .* must not be empty"),
+        ("models", 3, TypeError, "models: expected a str or several of them, got 3"),
+        ("models", [3], TypeError, "models: expected a str, got 3"),
+        ("models", {3: "b"}, TypeError, "alias: expected a str, got 3"),
+        ("models", {"a": ["b"]}, TypeError, "alias 'a': expected a str"),
+        ("quirks", 3, TypeError, "quirks: expected a str or several of them, got 3"),
+        ("quirks", ["nope"], ValueError, "unknown option 'nope'"),
+        ("seed", "x", TypeError, "seed: expected a whole number, got 'x'"),
+        ("seed", 1.5, TypeError, "seed: expected a whole number, got 1.5"),
+        ("seed", True, TypeError, "seed: expected a whole number, got True"),
+        ("wire", 0.3, TypeError, "wire_version: expected a str, got 0.3"),
+        ("wire", "", ValueError, "wire version: expected numbers"),
+    ],
+)
+def test_invalid_settings_leave_nothing(setting: str, value: object, error: type[Exception], text: str) -> None:
+    """An error of a setting reaches the caller before a thread starts."""
+    with pytest.raises(error, match=text):
+        LocalServer(**{setting: value})  # type: ignore[arg-type]
     assert not [thread for thread in threading.enumerate() if thread.name == "tinkerwire-testing"]

@@ -30,6 +30,7 @@ from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
 from tinkerwire._server.http.routing import Router
 from tinkerwire._server.http.validation import Validator
+from tinkerwire._server.options import require_type
 from tinkerwire._server.recovery import recover
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
@@ -40,6 +41,7 @@ from tinkerwire._server.storage.archives import ARCHIVE_PREFIX
 from tinkerwire._server.storage.journal import Journal
 from tinkerwire.version import DEFAULT_WIRE
 from tinkerwire_base.call import JSON, Operation, WireRequest, WireResponse
+from tinkerwire_base.validators import require_str
 from tinkerwire_generated.operations import OPERATIONS
 
 log = logging.getLogger("tinkerwire._server")
@@ -76,8 +78,10 @@ class EmbeddedServer:
         clock: seconds since the epoch, in place of all clocks of the server; for tests.
 
     Raises:
-        ValueError: the wire version is not in the contract, the wire version does not have a flag, an alias names an
-            unknown model, another server uses the folder, or its journal is damaged or cannot be written.
+        TypeError: an argument has the wrong type.
+        ValueError: a number is out of range, the wire version is not in the contract, the wire version does not have
+            a flag, an alias names an unknown model, another server uses the folder, or its journal is damaged or
+            cannot be written.
     """
 
     def __init__(
@@ -100,6 +104,9 @@ class EmbeddedServer:
         retention: RetentionPolicy | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
+        require_str("wire_version", wire_version)
+        if folder is not None:
+            require_type("folder", folder, (str, os.PathLike), "a path")
         document = load_contract(wire_version)
         settings = Settings(
             wire_version=wire_version,
@@ -111,10 +118,12 @@ class EmbeddedServer:
             seed=seed,
             max_queued_samples=max_queued_samples,
             max_inline_bytes=max_inline_bytes,
-            catalogue=Catalogue(aliases or {}),
-            client_config=ClientConfig(document, client_config or {}, strict_sequence=strict_sequence),
-            retention=retention or RetentionPolicy(),
-            quirks=quirks or Quirks(),
+            catalogue=Catalogue({} if aliases is None else aliases),
+            client_config=ClientConfig(
+                document, {} if client_config is None else client_config, strict_sequence=strict_sequence
+            ),
+            retention=RetentionPolicy() if retention is None else retention,
+            quirks=Quirks() if quirks is None else quirks,
             fault_injection=fault_injection,
             clock=clock,
         )

@@ -1,13 +1,15 @@
-"""Options of the server: their parser and their validators."""
+"""Options of the server: their parser and their checks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any, TypeAlias, TypeVar, get_type_hints
 
 import attrs
 
+from tinkerwire_base.validators import require_str, type_error
 from tinkerwire_generated.operations import OPERATIONS
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
@@ -56,19 +58,63 @@ def split_assignment(option: str, text: str, example: str) -> tuple[str, str]:
     return name, value
 
 
-def require_seconds(name: str, value: float) -> None:
-    """Raise ValueError unless a number of seconds is finite and not negative."""
+def require_type(name: str, value: object, kind: Any, expected: str) -> None:
+    """Raise TypeError unless a value is of a type; a bool is not a number."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise type_error(name, expected, value)
+
+
+def require_seconds(name: str, value: Any) -> None:
+    """Raise TypeError or ValueError unless a value is a finite number of seconds that is not negative."""
+    require_type(name, value, Real, "a number")
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be 0 or more seconds, got {value!r}")
 
 
-def validate_seconds(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+def read_names(name: str, value: Any) -> list[str]:
+    """Return one text or several texts as a list; raise TypeError for another value."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
+        raise type_error(name, "a str or several of them", value)
+    names = list(value)
+    for item in names:
+        require_str(name, item)
+    return names
+
+
+def typed(kind: Any, expected: str) -> _Validator:
+    """Return a validator of the type of a field; see :func:`require_type`."""
+
+    def validate(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        require_type(attribute.name, value, kind, expected)
+
+    return validate
+
+
+def count(minimum: int) -> _Validator:
+    """Return a validator of a field that is a whole number of at least a minimum."""
+
+    def validate(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        require_type(attribute.name, value, Integral, "a whole number")
+        if value < minimum:
+            raise ValueError(f"{attribute.name} must be at least {minimum}, got {value!r}")
+
+    return validate
+
+
+def validate_seconds(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     """Validate a field that is a number of seconds; see :func:`require_seconds`."""
     require_seconds(attribute.name, value)
 
 
-def validate_probability(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+validate_seed = typed(Integral, "a whole number")
+validate_switch = typed(bool, "True or False")
+
+
+def validate_probability(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
     """Validate a field that is a probability."""
+    require_type(attribute.name, value, Real, "a number")
     if not 0 <= value <= 1:
         raise ValueError(f"{attribute.name} must be a probability from 0 to 1, got {value!r}")
 

@@ -24,6 +24,7 @@ from tinkerwire._server.futures.store import FutureStore
 from tinkerwire._server.http.encoding import ResultEncoder
 from tinkerwire._server.http.idempotency import IdempotencyCache
 from tinkerwire._server.http.openapi import load_contract
+from tinkerwire._server.options import count, typed, validate_seconds, validate_seed, validate_switch
 from tinkerwire._server.ordering.accepted_requests import JournaledRequests
 from tinkerwire._server.ordering.seq_ids import Deduplicator
 from tinkerwire._server.ordering.worker import Worker
@@ -47,20 +48,22 @@ class Settings:
     """Settings of a server, as :class:`~tinkerwire._server.app.EmbeddedServer` documents them."""
 
     wire_version: str
-    long_poll_s: float
-    session_ttl_s: float | None
-    strict_sequence: bool
-    gap_wait_s: float
-    api_key: str | None
-    seed: int | None
-    max_queued_samples: int
-    max_inline_bytes: int
+    long_poll_s: float = attrs.field(validator=validate_seconds)
+    session_ttl_s: float | None = attrs.field(validator=attrs.validators.optional(validate_seconds))
+    strict_sequence: bool = attrs.field(validator=validate_switch)
+    gap_wait_s: float = attrs.field(validator=validate_seconds)
+    api_key: str | None = attrs.field(validator=attrs.validators.optional(typed(str, "a str")))
+    seed: int | None = attrs.field(validator=attrs.validators.optional(validate_seed))
+    max_queued_samples: int = attrs.field(validator=count(0))
+    max_inline_bytes: int = attrs.field(validator=count(0))
     catalogue: Catalogue
     client_config: ClientConfig
-    retention: RetentionPolicy
-    quirks: Quirks
-    fault_injection: FaultInjection | None
-    clock: Callable[[], float] | None
+    retention: RetentionPolicy = attrs.field(validator=typed(RetentionPolicy, "a RetentionPolicy"))
+    quirks: Quirks = attrs.field(validator=typed(Quirks, "a Quirks"))
+    fault_injection: FaultInjection | None = attrs.field(
+        validator=attrs.validators.optional(typed(FaultInjection, "a FaultInjection"))
+    )
+    clock: Callable[[], float] | None = attrs.field(validator=attrs.validators.optional(typed(Callable, "a function")))
 
 
 log = logging.getLogger("tinkerwire._server")

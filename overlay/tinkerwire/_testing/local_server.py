@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from .._extras import require_packages
+from .._server.options import read_names
 from ..local import EmbeddedServer, FaultInjection, Quirks, embedded_transport
 from ..version import DEFAULT_WIRE
 
@@ -43,6 +44,7 @@ class LocalServer:
         seed: seed of adapters, samples and injected faults.
 
     Raises:
+        TypeError: an argument has the wrong type.
         ValueError: an argument is invalid.
         ImportError: the extra ``server`` is not installed.
     """
@@ -57,13 +59,13 @@ class LocalServer:
     ) -> None:
         require_packages("tinkerwire.testing", "server", "aiohttp")
         if not isinstance(quirks, Quirks):
-            quirks = Quirks.parse(quirks if isinstance(quirks, str) else ",".join(quirks))
+            quirks = Quirks.parse(",".join(read_names("quirks", quirks)))
         if not isinstance(models, Mapping):
-            models = dict.fromkeys([models] if isinstance(models, str) else models, DEFAULT_MODEL)
+            models = dict.fromkeys(read_names("models", models), DEFAULT_MODEL)
         self.fault_injection = FaultInjection(seed=seed)
         """Failures to inject; none until a test asks for one."""
         self.embedded = EmbeddedServer(
-            wire_version=wire or DEFAULT_WIRE,
+            wire_version=DEFAULT_WIRE if wire is None else wire,
             quirks=quirks,
             aliases=models,
             seed=seed,

@@ -162,6 +162,21 @@ def test_invalid_plans_are_rejected(method: str, arguments: dict[str, object], r
     assert fault_injection.planned_count == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seed", "x"), ("delay_s", "x"), ("p_408", None), ("retry_after_s", True), ("only", 3), ("only", [3])],
+)
+def test_arguments_of_wrong_types_are_rejected(name: str, value: object) -> None:
+    """The error names the argument."""
+    with pytest.raises(TypeError, match=f"{name}: expected "):
+        FaultInjection(**{name: value})  # type: ignore[arg-type]
+
+
+def test_one_operation_needs_no_list() -> None:
+    """A name alone is the name of an operation, as in a plan."""
+    assert FaultInjection(only="asample") == FaultInjection(only={"asample"})
+
+
 def test_options_are_parsed() -> None:
     """The text of the command line sets the same options as the constructor."""
     parsed = FaultInjection.parse("p_429=0.1, p_5xx=0.05,delay_s=0.01,only=asample+forward", seed=7)

@@ -16,9 +16,12 @@ from tinkerwire._server.emulation.middleware import CallNext
 from tinkerwire._server.options import (
     known_operations,
     parse_options,
+    read_names,
     require_seconds,
+    require_type,
     validate_probability,
     validate_seconds,
+    validate_seed,
 )
 from tinkerwire_base.call import JSON, WireRequest, WireResponse
 
@@ -28,6 +31,10 @@ HEADERS = {"content-type": JSON}
 
 class ConnectionDropped(ConnectionResetError):
     """The server closes the connection without a response."""
+
+
+def _read_operations(only: str | Iterable[str] | None) -> frozenset[str] | None:
+    return None if only is None else frozenset(read_names("only", only))
 
 
 @attrs.define(kw_only=True)
@@ -67,10 +74,11 @@ class FaultInjection:
         only: names of the operations to inject faults into; None for all operations.
 
     Raises:
+        TypeError: an argument has the wrong type.
         ValueError: a probability is out of range, all add up to more than 1, or an operation is unknown.
     """
 
-    seed: int = 0
+    seed: int = attrs.field(default=0, validator=validate_seed)
     delay_s: float = attrs.field(default=0.0, validator=validate_seconds)
     p_408: float = attrs.field(default=0.0, validator=validate_probability)
     p_429: float = attrs.field(default=0.0, validator=validate_probability)
@@ -78,9 +86,7 @@ class FaultInjection:
     p_reset: float = attrs.field(default=0.0, validator=validate_probability)
     p_lost_reply: float = attrs.field(default=0.0, validator=validate_probability)
     retry_after_s: float = attrs.field(default=0.05, validator=validate_seconds)
-    only: frozenset[str] | None = attrs.field(
-        default=None, converter=attrs.converters.optional(frozenset), validator=known_operations()
-    )
+    only: frozenset[str] | None = attrs.field(default=None, converter=_read_operations, validator=known_operations())
     counts: Counter[str] = attrs.field(factory=Counter, init=False)
     """Number of injected faults by kind: 408, 429, 5xx, reset, lost_reply; planned ones by their status, or delay."""
     _request_counts: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -110,6 +116,7 @@ class FaultInjection:
             only: name or names of the operations to inject the fault into; None for all operations.
 
         Raises:
+            TypeError: an argument has the wrong type.
             ValueError: an argument is out of range, or an operation is unknown.
         """
         if isinstance(status, bool) or not isinstance(status, int) or not 400 <= status <= 599:
@@ -127,8 +134,10 @@ class FaultInjection:
             after_handling: handle each request first, so that only its response is lost.
 
         Raises:
+            TypeError: an argument has the wrong type.
             ValueError: ``count`` is out of range, or an operation is unknown.
         """
+        require_type("after_handling", after_handling, bool, "True or False")
         self._plan("lost_reply" if after_handling else "reset", count, only)
 
     def delay_next(self, seconds: float, count: int = 1, *, only: str | Iterable[str] | None = None) -> None:
@@ -140,6 +149,7 @@ class FaultInjection:
             only: see :meth:`fail_next`.
 
         Raises:
+            TypeError: an argument has the wrong type.
             ValueError: an argument is out of range, or an operation is unknown.
         """
         require_seconds("seconds", seconds)
@@ -179,8 +189,7 @@ class FaultInjection:
     def _plan(self, kind: str, count: int, only: str | Iterable[str] | None, delay_s: float = 0.0) -> None:
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"count must be a whole number of at least 1, got {count!r}")
-        names = None if only is None else frozenset([only] if isinstance(only, str) else only)
-        fault = PlannedFault(kind=kind, remaining=count, delay_s=delay_s, only=names)
+        fault = PlannedFault(kind=kind, remaining=count, delay_s=delay_s, only=_read_operations(only))
         with self._lock:
             self._planned.append(fault)
 

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 import attrs
 from typing_extensions import Self
 
-from tinkerwire._server.options import choice_field, known_operations, parse_options, validate_seconds
+from tinkerwire._server.options import (
+    choice_field,
+    known_operations,
+    parse_options,
+    read_names,
+    validate_seconds,
+    validate_switch,
+)
 
 OPTIONAL = frozenset(
     {
@@ -35,7 +42,7 @@ OPTIONAL = frozenset(
 
 def _expand_names(names: str | Iterable[str]) -> frozenset[str]:
     """Return names of operations, with ``optional`` replaced by :data:`OPTIONAL`."""
-    expanded = frozenset([names] if isinstance(names, str) else names)
+    expanded = frozenset(read_names("missing", names))
     return (expanded - {"optional"}) | OPTIONAL if "optional" in expanded else expanded
 
 
@@ -44,6 +51,7 @@ class Quirks:
     """Differences from the official server. The defaults are the behaviour of the official server.
 
     Raises:
+        TypeError: a quirk has a value of the wrong type.
         ValueError: a quirk has an invalid value, or names an unknown operation.
     """
 
@@ -60,7 +68,7 @@ class Quirks:
     """The only accepted encoding of forward and forward_backward, of those that the wire version has."""
     rejection: str = choice_field("415", "400", "404", "405", "406", "422", "500", "501", "502", "dropped")
     """Status that rejects the other encoding; ``dropped`` closes the connection without a response."""
-    executes_rejected: bool = False
+    executes_rejected: bool = attrs.field(default=False, validator=validate_switch)
     """Execute a batch before its encoding is rejected. If both encodings are accepted, only the very first batch is
     rejected in this way. The server then recognises resent batches by seq_id alone, regardless of encoding and key."""
     flags: str = choice_field("present", "absent")
@@ -74,7 +82,7 @@ class Quirks:
     """Names of operations that do not exist; ``optional`` stands for all that training and sampling do not need."""
     missing_status: str = choice_field("404", "405")
     """Status of requests for such operations."""
-    short_paths: bool = False
+    short_paths: bool = attrs.field(default=False, validator=validate_switch)
     """save_weights_for_sampler returns ``tinker://MODEL/NAME``, a path that can be sampled from. Listings show the
     full path."""
     prompt_logprobs: str = choice_field("full", "short", "absent")
@@ -86,9 +94,9 @@ class Quirks:
     status 400; the official server is terse, and does not name the chunk. ``ignored`` accepts it."""
     metrics: str = choice_field("full", "empty", "null")
     """Metrics of batches and of optim_step. Protobuf has no null, so these metrics are empty there."""
-    load_first: bool = False
+    load_first: bool = attrs.field(default=False, validator=validate_switch)
     """Reject load_weights with status 400 unless it is the first operation on its model."""
-    counts_rejected: bool = False
+    counts_rejected: bool = attrs.field(default=False, validator=validate_switch)
     """A rejected operation consumes its seq_id: another operation with this seq_id is a conflict. For the opposite, a
     gap that makes every later operation a conflict, see ``strict_sequence`` of EmbeddedServer."""
     ids: str = choice_field("default", "integer", "uuid", "prefixed")

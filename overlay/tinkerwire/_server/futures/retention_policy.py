@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import Any
+
 import attrs
 
-
-def _validate_at_least_one(instance: object, attribute: attrs.Attribute[int], value: int) -> None:
-    if not value >= 1:
-        raise ValueError(f"{attribute.name} must be at least 1, got {value!r}")
+from tinkerwire._server.options import count, require_type
 
 
-def _validate_positive(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+def _validate_positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    require_type(attribute.name, value, Real, "a number")
     if not value > 0:
         raise ValueError(f"{attribute.name} must be above 0, got {value!r}")
 
@@ -37,11 +38,12 @@ class RetentionPolicy:
             sequence numbers.
 
     Raises:
+        TypeError: a limit is not a number.
         ValueError: a limit is below 1, or ``seconds`` is not above 0.
     """
 
     seconds: float = attrs.field(default=3600.0, validator=_validate_positive)
-    results: int = attrs.field(default=1_000_000, validator=_validate_at_least_one)
-    unfetched_bytes: int = attrs.field(default=2**30, validator=_validate_at_least_one)
-    fetched_bytes: int = attrs.field(default=256 * 2**20, validator=_validate_at_least_one)
-    request_bytes: int = attrs.field(default=32 * 2**20, validator=_validate_at_least_one)
+    results: int = attrs.field(default=1_000_000, validator=count(1))
+    unfetched_bytes: int = attrs.field(default=2**30, validator=count(1))
+    fetched_bytes: int = attrs.field(default=256 * 2**20, validator=count(1))
+    request_bytes: int = attrs.field(default=32 * 2**20, validator=count(1))

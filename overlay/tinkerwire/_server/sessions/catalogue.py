@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from tinkerwire._server.engine import BASE_MODELS, ModelConfig
 from tinkerwire._server.http.responses import HttpError
-from tinkerwire._server.options import split_assignment
+from tinkerwire._server.options import require_type, split_assignment
+from tinkerwire_base.validators import require_str
 
 
 class Catalogue:
@@ -16,15 +17,22 @@ class Catalogue:
         aliases: further names, each with the name of a model of the engine.
 
     Raises:
-        ValueError: the model of an alias is unknown, or the alias is empty or the name of a model.
+        TypeError: the aliases are not a mapping of texts.
+        ValueError: the model of an alias is unknown, or the alias is empty, has blanks or is the name of a model.
     """
 
     def __init__(self, aliases: Mapping[str, str]) -> None:
+        require_type("aliases", aliases, Mapping, "a mapping of names to models")
         for alias, name in aliases.items():
+            require_str("alias", alias)
+            require_str(f"alias {alias!r}", name)
             if name not in BASE_MODELS:
                 raise ValueError(f"alias {alias!r}: unknown model {name!r}; choose one of {', '.join(BASE_MODELS)}")
-            if not alias or alias in BASE_MODELS:
-                raise ValueError(f"alias {alias!r} of {name!r}: must not be empty or the name of a model")
+            if not alias or alias in BASE_MODELS or " " in alias or not alias.isprintable():
+                raise ValueError(
+                    f"alias {alias!r} of {name!r}: must not be empty, have blanks or be the name of a model; "
+                    "an example is org/model"
+                )
         self.models: Mapping[str, ModelConfig] = {
             **BASE_MODELS,
             **{alias: BASE_MODELS[name] for alias, name in aliases.items()},

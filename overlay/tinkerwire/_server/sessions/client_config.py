@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from tinkerwire._server.http.openapi import Document
-from tinkerwire._server.options import split_assignment
+from tinkerwire._server.options import require_type, split_assignment
 from tinkerwire_base.tensors import is_torch_installed
 
 UNSUPPORTED_FLAGS: Mapping[str, str] = {
@@ -34,10 +34,12 @@ class ClientConfig:
         strict_sequence: the server rejects operations that leave a gap; clients then send chunks one after another.
 
     Raises:
+        TypeError: the flags are not a mapping.
         ValueError: the version does not have a flag, the server does not support its value, or its type is wrong.
     """
 
     def __init__(self, document: Document, flags: Mapping[str, Any], *, strict_sequence: bool = False) -> None:
+        require_type("client_config", flags, Mapping, "a mapping of flags")
         schemas = document["components"]["schemas"]
         self._fixed: dict[str, Document] = schemas.get("ClientConfigResponse", {}).get("properties", {})
         self._dynamic: dict[str, Document] = schemas.get("ClientDynamicConfigResponse", {}).get("properties", {})
