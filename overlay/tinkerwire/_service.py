@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import httpx
 
     from ._connection.retry import RetryConfig
+    from ._diagnosis.finding import Finding
     from ._futures.operation_record import OnWait
     from ._rest.client import RestClient
     from ._sampling.client import SamplingClient
@@ -154,6 +155,7 @@ class ServiceClient(CheckpointTransfer):
             trace=trace,
             opentelemetry=opentelemetry,
         )
+        self._uses_sockets = http_client is None and transport is None
         self._chunk_limits = chunk_limits or ChunkLimits()
         open_session = partial(
             Session,
@@ -346,6 +348,34 @@ class ServiceClient(CheckpointTransfer):
         from ._connection.capabilities import fetch_capabilities  # noqa: PLC0415
 
         return self._connection.start(lambda: fetch_capabilities(self._connection))
+
+    def diagnose(self) -> list[Finding]:
+        """Check the connection to the server, step by step, as ``tinkerwire doctor`` does.
+
+        The steps are proxy, name lookup, connection with TLS, a request with the credential, dialect, clock and
+        latency. The list ends with the first step that failed. A client with a transport of its own skips the steps
+        before the request. All steps together take about 30 s at most.
+
+        Raises:
+            ClientClosedError: the client is closed.
+
+        Example:
+            >>> with tinker.ServiceClient(base_url="local") as service:
+            ...     print([f"{finding.name}: {finding.status}" for finding in service.diagnose()])
+            ['request: ok', 'dialect: ok', 'latency: ok']
+        """
+        return self._diagnosis().result()
+
+    async def diagnose_async(self) -> list[Finding]:
+        """Await :meth:`diagnose`."""
+        return await self._diagnosis()
+
+    def _diagnosis(self) -> APIFuture[list[Finding]]:
+        with LOOP.opening_lock:
+            from ._diagnosis.server import diagnose  # noqa: PLC0415
+
+        connection, uses_sockets = self._connection, self._uses_sockets
+        return connection.start(lambda: diagnose(connection, uses_sockets=uses_sockets), "diagnose")
 
     @property
     def dialect(self) -> Dialect:

@@ -142,7 +142,7 @@ def test_doctor_reports_a_rejected_key(server: ScriptedServer, monkeypatch: pyte
     [
         ("TINKER_WIRE_VERSION", "banana", "settings"),
         ("TINKERWIRE_HEADERS", "no colon", "settings"),
-        ("TINKER_API_KEY", "a key with blanks", "request"),
+        ("TINKER_API_KEY", "a key with blanks", "key"),
     ],
 )
 def test_doctor_reports_an_invalid_setting(

@@ -8,10 +8,9 @@ from typing import Any
 
 from tinkerwire_generated.availability import NEWEST
 
-from .._credentials.command import read_credential_command
-from .._credentials.credentials_file import credentials_path, read_default_key
-from .._credentials.official_key import read_environment_key
-from .._transport.address import is_embedded, is_loopback, resolve_base_url
+from .._credentials.credentials_file import credentials_path
+from .._diagnosis.key import find_key_source
+from .._transport.address import resolve_base_url
 from ..version import DEFAULT_WIRE, __version__
 from .framework import SharedOptions, command, pass_options
 from .output import Table, print_result
@@ -56,7 +55,7 @@ SHOWN = {
 def cli(options: SharedOptions) -> None:
     """Show the settings in use and their sources, without secrets."""
     url = resolve_base_url(options.base_url)
-    source = "--base-url" if options.base_url else "TINKER_BASE_URL" if os.environ.get("TINKER_BASE_URL") else "default"
+    source = find_url_source(options)
     wire = os.environ.get("TINKER_WIRE_VERSION") or None
     file = credentials_path()
     variables = [
@@ -89,18 +88,8 @@ def cli(options: SharedOptions) -> None:
     print_result(options, data, Table(("Setting", "Value", "Source or meaning"), rows))
 
 
-def find_key_source(url: str) -> str | None:
-    """Return the source of the key for a server; None without a key, and for a server that needs none.
-
-    Raises:
-        TinkerError: the credentials file or the command is unusable.
-    """
-    if is_embedded(url):
-        return None
-    if read_environment_key():
-        return "TINKER_API_KEY"
-    if read_credential_command() is not None:
-        return "TINKER_CREDENTIAL_CMD"
-    if not is_loopback(url) and read_default_key() is not None:
-        return "credentials file"
-    return None
+def find_url_source(options: SharedOptions) -> str:
+    """Return the source of the URL of the server."""
+    if options.base_url:
+        return "--base-url"
+    return "TINKER_BASE_URL" if os.environ.get("TINKER_BASE_URL") else "default"

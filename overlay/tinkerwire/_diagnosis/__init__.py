@@ -1,0 +1,1 @@
+"""Diagnosis: checks of the connection to a server, step by step, with the way out of each problem."""
