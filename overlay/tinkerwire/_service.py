@@ -354,7 +354,7 @@ class ServiceClient(CheckpointTransfer):
 
         The steps are proxy, name lookup, connection with TLS, a request with the credential, dialect, clock and
         latency. The list ends with the first step that failed. A client with a transport of its own skips the steps
-        before the request. All steps together take about 30 s at most.
+        before the request. The connection may take 5 s and the requests together 10 s.
 
         Raises:
             ClientClosedError: the client is closed.

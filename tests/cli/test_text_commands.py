@@ -173,6 +173,16 @@ def test_config_shows_sources_and_no_secrets(monkeypatch: pytest.MonkeyPatch) ->
     assert "very-secret" not in output
 
 
+@pytest.mark.parametrize("command", ["config", "doctor"])
+@pytest.mark.parametrize("url", ["https://me:hunter22@name.invalid/x", "https://hunter22@h", "https://h?key=hunter22"])
+def test_password_in_an_address_is_not_shown(command: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the option nor the variable shows it, also if the option overrides the variable."""
+    assert "hunter22" not in call(command, "--json", "--base-url", url).output
+    monkeypatch.setenv("TINKER_BASE_URL", url)
+    for arguments in ([], ["--json"], ["--base-url", "local"], ["--base-url", "local", "--json"]):
+        assert "hunter22" not in call(command, *arguments).output
+
+
 def test_schema_runs_the_generator(capfd: pytest.CaptureFixture[str]) -> None:
     """Exit codes are those of the generator, and options reach it."""
     assert run(["schema", "diff", "--help"]) == 0

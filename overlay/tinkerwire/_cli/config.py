@@ -10,7 +10,7 @@ from tinkerwire_generated.availability import NEWEST
 
 from .._credentials.credentials_file import credentials_path
 from .._diagnosis.key import find_key_source
-from .._transport.address import resolve_base_url
+from .._transport.address import address_without_secrets, resolve_base_url
 from ..version import DEFAULT_WIRE, __version__
 from .framework import SharedOptions, command, pass_options
 from .output import Table, print_result
@@ -47,7 +47,7 @@ SHOWN = {
     "SSL_CERT_FILE",
     "NO_COLOR",
 }
-"""Variables whose values cannot hold a secret; of the others only the presence is shown."""
+"""Variables whose values are shown, without the password of a URL; of the others only the presence is shown."""
 
 
 @command("config")
@@ -59,8 +59,7 @@ def cli(options: SharedOptions) -> None:
     wire = os.environ.get("TINKER_WIRE_VERSION") or None
     file = credentials_path()
     variables = [
-        {"name": name, "is_set": bool(os.environ.get(name)), "value": os.environ.get(name) if name in SHOWN else None}
-        for name in VARIABLES
+        {"name": name, "is_set": bool(os.environ.get(name)), "value": _read_shown_value(name)} for name in VARIABLES
     ]
     data: dict[str, Any] = {
         "version": __version__,
@@ -86,6 +85,12 @@ def cli(options: SharedOptions) -> None:
         if entry["is_set"]
     ]
     print_result(options, data, Table(("Setting", "Value", "Source or meaning"), rows))
+
+
+def _read_shown_value(name: str) -> str | None:
+    value = os.environ.get(name) if name in SHOWN else None
+    # --base-url may override an address that is invalid because of a password in it.
+    return address_without_secrets(value) if value and name == "TINKER_BASE_URL" else value
 
 
 def find_url_source(options: SharedOptions) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from .._transport.address import resolve_base_url
+from .._transport.address import address_without_secrets, resolve_base_url
 from .client import open_service_client
 from .config import find_url_source
 from .errors import CommandFailed, clean_line
@@ -36,7 +36,9 @@ def cli(options: SharedOptions) -> None:
         for finding in findings
     ]
     data = {
-        "base_url": clean_line(options.base_url or os.environ.get("TINKER_BASE_URL") or "default"),
+        "base_url": clean_line(
+            address_without_secrets(options.base_url or os.environ.get("TINKER_BASE_URL") or "default")
+        ),
         "is_ok": not failed,
         "checks": checks,
     }

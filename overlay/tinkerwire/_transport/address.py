@@ -70,6 +70,11 @@ def resolve_base_url(base_url: str | None) -> str:
     return url
 
 
+def address_without_secrets(address: str) -> str:
+    """Return an address, valid or not, without user, password and query; paths of files and folders stay complete."""
+    return address if is_embedded(address) or is_replay(address) else url_without_secrets(address)
+
+
 def parse_http_url(url: str) -> SplitResult | None:
     """Return the parts of an http or https URL with a host and a valid port, if any; None for other text."""
     try:
