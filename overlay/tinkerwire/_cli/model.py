@@ -39,8 +39,5 @@ def _list(options: SharedOptions, substring: str | None) -> None:
         for model in models
     ]
     data = {"models": [model.model_dump(mode="json") for model in models]}
-    print_result(options, data, Table(("Model", "Max context", "Trainable", "Sampleable"), rows, _count(len(models))))
-
-
-def _count(number: int) -> str | None:
-    return None if number else "The server has no models."
+    title = None if models else "The server has no models."
+    print_result(options, data, Table(("Model", "Max context", "Trainable", "Sampleable"), rows, title))

@@ -135,22 +135,19 @@ def cli(
         fault_injection = FaultInjection.parse(inject_faults, seed or 0) if inject_faults else None
     with _name_in_errors("--quirks"):
         parsed_quirks = Quirks.parse(quirks)
-    try:
-        server = EmbeddedServer(
-            folder=folder,
-            wire_version=wire,
-            long_poll_s=long_poll,
-            strict_sequence=strict_sequence,
-            gap_wait_s=gap_wait,
-            aliases=models_by_alias,
-            client_config=client_config,
-            api_key=api_key,
-            seed=seed,
-            fault_injection=fault_injection,
-            quirks=parsed_quirks,
-        )
-    except (ValueError, OSError) as error:
-        raise CommandFailed(str(error)) from error
+    server = EmbeddedServer(
+        folder=folder,
+        wire_version=wire,
+        long_poll_s=long_poll,
+        strict_sequence=strict_sequence,
+        gap_wait_s=gap_wait,
+        aliases=models_by_alias,
+        client_config=client_config,
+        api_key=api_key,
+        seed=seed,
+        fault_injection=fault_injection,
+        quirks=parsed_quirks,
+    )
 
     def print_address(address: str) -> None:
         if options.as_json:

@@ -99,6 +99,8 @@ def _to_rgb(image: Image) -> Image:
 @contextmanager
 def _open(chunk: ImageChunk) -> Iterator[Image]:
     pillow = _pillow()
+    from PIL import UnidentifiedImageError  # noqa: PLC0415
+
     try:
         # The format limits Pillow to the decoder that the request names.
         with pillow.open(BytesIO(chunk.data), formats=[chunk.format]) as image:
@@ -107,15 +109,8 @@ def _open(chunk: ImageChunk) -> Iterator[Image]:
         raise
     # Pillow raises errors of many classes for damaged files, warnings as errors included.
     except Exception as error:
-        text = "cannot identify it" if isinstance(error, pillow_error()) else " ".join(str(error).split())[:200]
+        text = "cannot identify it" if isinstance(error, UnidentifiedImageError) else " ".join(str(error).split())[:200]
         raise ImageError(f"must be the bytes of a {chunk.format} file, got {len(chunk.data)} bytes: {text}") from None
-
-
-def pillow_error() -> type[Exception]:
-    """Return the class of Pillow's error for bytes that are not an image."""
-    from PIL import UnidentifiedImageError  # noqa: PLC0415
-
-    return UnidentifiedImageError
 
 
 def _pillow() -> Any:
