@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -171,6 +172,18 @@ def test_config_shows_sources_and_no_secrets(monkeypatch: pytest.MonkeyPatch) ->
     assert "TINKERWIRE_HEADERS" in output
     assert KEY not in output
     assert "very-secret" not in output
+
+
+def test_config_lists_the_documented_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list is that of the reference, without what users do not set; proxies count in lower case, too."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "environment.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    documented = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    monkeypatch.delenv("HTTPS_PROXY", raising=False)
+    monkeypatch.setenv("https_proxy", "http://me:hidden@127.0.0.1:1")
+    variables = {entry["name"]: entry for entry in read_json("config")["variables"]}
+    assert variables.keys() == documented - {"TINKERWIRE_REPLAY_CLAIMS"}
+    assert (variables["HTTPS_PROXY"]["is_set"], variables["HTTPS_PROXY"]["value"]) == (True, None)
 
 
 @pytest.mark.parametrize("command", ["config", "doctor"])

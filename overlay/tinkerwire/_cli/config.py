@@ -26,13 +26,21 @@ VARIABLES = {
     "TINKER_WIRE_VERSION": "wire version, without discovery",
     "TINKERWIRE_HEADERS": "additional headers",
     "TINKERWIRE_LOCAL_FOLDER": "folder of the embedded server",
+    "TINKERWIRE_OPENTELEMETRY": "1 exports spans and metrics",
+    "TINKERWIRE_RECORD": "file of the recording",
+    "TINKERWIRE_RECORD_MAX_BYTES": "size at which recording stops",
+    "TINKERWIRE_TRACE": "file of the trace",
+    "TINKERWIRE_TRACE_MAX_BYTES": "size of a trace",
+    "TMPDIR": "folder for temporary files",
     "CLOUDFLARE_ACCESS_CLIENT_ID": "header for Cloudflare Access",
     "CLOUDFLARE_ACCESS_CLIENT_SECRET": "header for Cloudflare Access",
     "HTTPS_PROXY": "proxy for https",
     "HTTP_PROXY": "proxy for http",
+    "ALL_PROXY": "proxy for http and https",
     "NO_PROXY": "hosts without a proxy",
     "SSL_CERT_FILE": "certificates to trust",
     "NO_COLOR": "disables colors",
+    "COLUMNS": "width of tables",
 }
 """Variables that the command line and the client read."""
 SHOWN = {
@@ -43,9 +51,16 @@ SHOWN = {
     "TINKER_TELEMETRY",
     "TINKER_WIRE_VERSION",
     "TINKERWIRE_LOCAL_FOLDER",
+    "TINKERWIRE_OPENTELEMETRY",
+    "TINKERWIRE_RECORD",
+    "TINKERWIRE_RECORD_MAX_BYTES",
+    "TINKERWIRE_TRACE",
+    "TINKERWIRE_TRACE_MAX_BYTES",
+    "TMPDIR",
     "NO_PROXY",
     "SSL_CERT_FILE",
     "NO_COLOR",
+    "COLUMNS",
 }
 """Variables whose values are shown, without the password of a URL; of the others only the presence is shown."""
 
@@ -59,7 +74,7 @@ def cli(options: SharedOptions) -> None:
     wire = os.environ.get("TINKER_WIRE_VERSION") or None
     file = credentials_path()
     variables = [
-        {"name": name, "is_set": bool(os.environ.get(name)), "value": _read_shown_value(name)} for name in VARIABLES
+        {"name": name, "is_set": bool(_read_variable(name)), "value": _read_shown_value(name)} for name in VARIABLES
     ]
     data: dict[str, Any] = {
         "version": __version__,
@@ -87,8 +102,13 @@ def cli(options: SharedOptions) -> None:
     print_result(options, data, Table(("Setting", "Value", "Source or meaning"), rows))
 
 
+def _read_variable(name: str) -> str | None:
+    # Proxies are also read in lower case.
+    return os.environ.get(name) or (os.environ.get(name.lower()) if name.endswith("_PROXY") else None)
+
+
 def _read_shown_value(name: str) -> str | None:
-    value = os.environ.get(name) if name in SHOWN else None
+    value = _read_variable(name) if name in SHOWN else None
     # --base-url may override an address that is invalid because of a password in it.
     return address_without_secrets(value) if value and name == "TINKER_BASE_URL" else value
 
