@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from .client import open_service_client
 from .framework import SharedOptions, command, pass_options
-from .output import report
-from .sample import printable
+from .output import print_text, report
 from .text_model import TextModel, open_text_model, sampling_options
 
 if TYPE_CHECKING:
@@ -48,11 +49,9 @@ def cli(options: SharedOptions, system: str | None, model: str, params: models.S
             answer = _answer(source, messages, params)
             messages.append({"role": "assistant", "content": answer})
             if options.as_json:
-                import json  # noqa: PLC0415
-
                 click.echo(json.dumps(messages[-1], ensure_ascii=False))
             else:
-                click.echo(printable(answer))
+                print_text(answer)
 
 
 def _read_line() -> str | None:
@@ -68,8 +67,6 @@ def _read_line() -> str | None:
 def _answer(source: TextModel, messages: list[Message], params: models.SamplingParams) -> str:
     tokens, stop = render_messages(source.tokenizer, messages)
     if params.stop is None and stop:
-        import attrs  # noqa: PLC0415
-
         params = attrs.evolve(params, stop=[stop])
     text = source.decode(source.sample_tokens(tokens, params).result().sequences[0].tokens)
     return text.partition(stop)[0].strip() if stop else text.strip()

@@ -120,6 +120,6 @@ def clean_line(text: str) -> str:
     return escape(" ".join(KEY_TEXT.sub(HIDDEN, text).split()))
 
 
-def escape(text: str) -> str:
-    """Replace control characters, which a terminal would obey: names come from servers."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+def escape(text: str, kept: str = "") -> str:
+    """Replace control characters but those to keep, because a terminal would obey them: texts come from servers."""
+    return "".join(character if character.isprintable() or character in kept else "?" for character in text)

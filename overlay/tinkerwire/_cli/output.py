@@ -108,6 +108,11 @@ def print_line(text: str) -> None:
     click.echo(escape(text))
 
 
+def print_text(text: str) -> None:
+    """Print a text of a model without control characters other than line breaks and tabs."""
+    click.echo(escape(text, kept="\n\t"))
+
+
 def report(options: SharedOptions, text: str) -> None:
     """Print a line about the course of a command on standard error, unless the output is JSON."""
     if not options.as_json:

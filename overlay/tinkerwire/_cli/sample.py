@@ -11,7 +11,7 @@ import click
 from .client import open_service_client
 from .errors import CommandFailed
 from .framework import SharedOptions, command, pass_options
-from .output import print_json
+from .output import print_json, print_text
 from .text_model import open_text_model, sampling_options
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def cli(
             sampled = source.decode(sequence.tokens)
             results.append({"text": sampled, "stop_reason": str(sequence.stop_reason), "tokens": len(sequence.tokens)})
             if not options.as_json:
-                click.echo(printable(sampled))
+                print_text(sampled)
     if options.as_json:
         print_json({"model": model, "prompt": text, "samples": results})
 
@@ -69,8 +69,3 @@ def _read_prompt(prompt: str | None, file: Path | None) -> str:
     if not text:
         raise CommandFailed("the prompt from standard input is empty")
     return text
-
-
-def printable(text: str) -> str:
-    """Return a text for the terminal: line breaks and tabs stay, other control characters become question marks."""
-    return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
