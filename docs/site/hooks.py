@@ -20,6 +20,20 @@ GUIDES = {
     "schema/README.md": "contributing/contract.md",
 }
 """Pages of the repository outside docs/, and their places on the site."""
+CODE = {
+    "overlay/tinkerwire/__init__.py": "reference/settings.md",
+    "overlay/tinkerwire/_cli/commands.py": "reference/command-line.md",
+    "overlay/tinkerwire/_futures/future.py": "reference/futures.md",
+    "overlay/tinkerwire/_service.py": "reference/clients.md",
+    "overlay/tinkerwire/auth.py": "reference/auth.md",
+    "overlay/tinkerwire/dropin/__init__.py": "reference/dropin.md",
+    "overlay/tinkerwire/local.py": "reference/local.md",
+    "overlay/tinkerwire/testing.py": "reference/testing.md",
+    "overlay/tinkerwire/training.py": "reference/training.md",
+    "overlay/tinkerwire/types.py": "reference/types.md",
+    "overlay/tinkerwire_base/errors.py": "reference/error-classes.md",
+}
+"""Files that pages link to in the repository, and the generated pages that replace them on the site."""
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -43,7 +57,7 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
         if not path.is_relative_to(ROOT) or not path.exists():
             return match[0]
         name = path.relative_to(ROOT).as_posix()
-        target = GUIDES.get(name) or name.removeprefix("docs/")
+        target = (GUIDES | CODE).get(name) or name.removeprefix("docs/")
         if files.get_file_from_path(target) is None:
             # A file of the repository without a page.
             return match["text"] if "`" in match["text"] else f"`{match['text']}`"
