@@ -25,7 +25,7 @@ FENCE = re.compile(
 PAGES_WITH_TESTS = {"testing.md": "tests/pytest_plugin/test_plugin.py"}
 """Pages whose programs are several files, and the tests that run them."""
 MAX_NOT_RUN = 3
-BUILTINS = frozenset({"cd", "export", "until", "do", "done", "sleep"})
+BUILTINS = frozenset({".", "cd", "export", "until", "do", "done", "sleep"})
 
 
 def list_blocks(text: str, *languages: str) -> list[tuple[str, str | None]]:
