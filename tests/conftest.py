@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -15,6 +16,9 @@ settings.register_profile("tests", ANY_TIME, derandomize=True)
 # Other draws, and more of them: pytest --hypothesis-profile=explore
 settings.register_profile("explore", ANY_TIME, derandomize=False, max_examples=1000)
 settings.load_profile("tests")
+
+# Tests start hundreds of processes, each of which would compile all modules again; __pycache__ is not committed.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 OUTCOMES: dict[str, str] = {}
 """The outcome of each test of this run, by its id."""
