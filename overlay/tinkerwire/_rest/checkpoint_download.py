@@ -164,7 +164,7 @@ async def _download_archive(connection: Connection, plan: DownloadPlan, staging:
             return (await fetch_archive_url(connection, run_id, checkpoint_id)).url
         except DialectError as error:
             raise DialectError(
-                f"{error}; ServiceClient.download_checkpoint exports the weights, and downloads the export"
+                f"{error}; ServiceClient.download_checkpoint downloads training weights as an export"
             ) from None
 
     if is_embedded(connection.base_url) and (url := await get_url()).startswith("file:"):

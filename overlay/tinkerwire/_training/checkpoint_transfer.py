@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from tinkerwire_base.errors import DialectError
 from tinkerwire_base.validators import require_bool, require_optional_text
 
 from .._checkpoints.paths import parse_checkpoint_address, parse_checkpoint_kind
@@ -54,7 +55,6 @@ class CheckpointTransfer(TrainingClientFactory):
             DEFAULT_MAX_BYTES,
             download_checkpoint,
             make_plan,
-            require_new_folder,
         )
 
         plan = make_plan(
@@ -68,11 +68,12 @@ class CheckpointTransfer(TrainingClientFactory):
         connection = self._session.connection
 
         async def transfer() -> CheckpointDownload:
-            is_training = parse_checkpoint_kind(tinker_path) == "training"
-            has_archives = (await connection.dialect()).may_have_operation("get_checkpoint_archive_url")
-            if has_archives or not is_training:
+            try:
                 return await download_checkpoint(connection, plan)
-            require_new_folder(plan.directory, overwrite=overwrite)
+            except DialectError:
+                # The server has no archives. If its version is not known, only its response shows that.
+                if parse_checkpoint_kind(tinker_path) != "training":
+                    raise
             return await self._export(rest, plan)
 
         return connection.start(transfer, "download_checkpoint")
