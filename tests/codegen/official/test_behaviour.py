@@ -74,6 +74,49 @@ def test_helper_of_a_serializer_does_not_count() -> None:
     assert changed == {("serializer", "ImagePart.data"), ("encoding", "ImagePart.data")}
 
 
+LIMITS = """from pydantic import Field
+
+LEAST = 3
+AT_LEAST = {"ge": LEAST}
+
+
+def limited(least=LEAST, **more):
+    return Field(ge=least, **more)
+
+
+def bounded():
+    return Field(ge=LEAST)
+
+
+def from_environment():
+    return Field(ge=int(os.environ["LEAST"]))
+"""
+
+
+def read_limited(value: str) -> dict[str, Any]:
+    files = {**sources(), "tinker/_limits.py": LIMITS}
+    lines = f"    steps: int = {value}\n"
+    files[TYPES] = "from .. import _limits\n" + files[TYPES].replace("    steps: int = 10 * 10\n", lines)
+    files[TYPES] = files[TYPES].replace("from __future__ import annotations\n", "")
+    return read_facts(Release(VERSION, files))
+
+
+@pytest.mark.parametrize(
+    "value", ["_limits.bounded()", "_limits.limited()", "_limits.limited(_limits.LEAST)", "Field(**_limits.AT_LEAST)"]
+)
+def test_limit_by_a_constant_of_another_module_is_evaluated(value: str) -> None:
+    """The names in a function or mapping that makes a field belong to its own module."""
+    facts = read_limited(value)
+    assert facts["not_understood"] == []
+    assert facts["behaviour"]["constraint"]["Knobs.steps"] == {"ge": 3}
+
+
+def test_unread_limit_of_a_function_is_reported_in_its_file() -> None:
+    """The place of a part that is not understood is that of its source, not of the call that uses it."""
+    (problem,) = read_limited("_limits.from_environment()")["not_understood"]
+    assert (problem["file"], problem["line"]) == ("tinker/_limits.py", 16)
+
+
 def test_record_keeps_the_history(tmp_path: Path) -> None:
     """Each version has the behaviour that was recorded for it or for the one before."""
     record_behaviour(tmp_path, "0.7.0", {"timeout": {"GET /a": ["5"]}})

@@ -118,8 +118,10 @@ def mapping_entries(modules: ReleaseModules, module: str, expression: ast.expr) 
     """Return the entries of a mapping that is written in place, or that a name stands for; None for another value."""
     if isinstance(expression, ast.Name | ast.Attribute):
         target = modules.resolve(module, expression)
-        is_value = isinstance(target, Symbol) and isinstance(target.node, ast.Dict | ast.Call)
-        return mapping_entries(modules, target.module, target.node) if is_value else None  # type: ignore[union-attr,arg-type]
+        if not isinstance(target, Symbol) or not isinstance(target.node, ast.Dict | ast.Call):
+            return None
+        modules.keep_origin(target.module, target.node)
+        return mapping_entries(modules, target.module, target.node)
     if isinstance(expression, ast.Call) and last_name(expression) in MAPPINGS and not expression.args:
         return keyword_arguments(modules, module, expression)
     if isinstance(expression, ast.Dict) and all(isinstance(key, ast.Constant) for key in expression.keys):

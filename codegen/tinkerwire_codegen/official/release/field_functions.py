@@ -23,33 +23,40 @@ def find_field_call(modules: ReleaseModules, module: str, expression: ast.expr |
         found = _find_function(modules, module, expression)
         if found is None:
             return None
-        arguments, returned = found
+        owner, arguments, returned = found
         if returned is None:
             modules.problems.add(module, expression, f"field made by a function: {ast.unparse(expression)}")
             return None
+        returned = copy.deepcopy(returned)
+        for part in (returned, *([arguments] if arguments else [])):
+            modules.keep_origin(owner, part)
         expression = _insert(returned, arguments, expression)
     return None
 
 
 def _find_function(
     modules: ReleaseModules, module: str, call: ast.Call
-) -> tuple[ast.arguments | None, ast.Call | None] | None:
-    """Return parameters and returned call of a function that makes a field; the call is None if it is not known."""
+) -> tuple[str, ast.arguments | None, ast.Call | None] | None:
+    """Return module, parameters and returned call of a function that makes a field.
+
+    The call is None if it is not known.
+    """
     target = modules.resolve(module, call.func)
     if isinstance(target, FunctionSymbol):
         body = [statement for statement in target.node.body if not _is_text(statement)]
         returned = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
         makes_field = any(isinstance(node, ast.Call) and last_name(node) in FIELDS for node in ast.walk(target.node))
         if isinstance(returned, ast.Call):
-            return target.node.args, returned
-        return (target.node.args, None) if makes_field else None
+            return target.module, target.node.args, returned
+        return (target.module, target.node.args, None) if makes_field else None
     if not isinstance(target, Symbol):
         return None
     if isinstance(target.node, ast.Lambda) and isinstance(target.node.body, ast.Call):
-        return target.node.args, target.node.body
+        return target.module, target.node.args, target.node.body
     if isinstance(target.node, ast.Call) and last_name(target.node) == "partial" and target.node.args:
         first, *others = target.node.args
-        return None, ast.copy_location(ast.Call(first, others, target.node.keywords), target.node)
+        made = ast.copy_location(ast.Call(first, others, target.node.keywords), target.node)
+        return target.module, None, made
     return None
 
 
@@ -70,7 +77,7 @@ def _insert(returned: ast.Call, spec: ast.arguments | None, call: ast.Call) -> a
     values |= dict(zip(positional, call.args, strict=False))
     values |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in names}
     more = [keyword for keyword in call.keywords if keyword.arg not in names]
-    inserted = _Insertion(values).visit(copy.deepcopy(returned))
+    inserted = _Insertion(values).visit(returned)
     arguments: list[ast.expr] = []
     for argument in inserted.args:
         is_rest = isinstance(argument, ast.Starred) and spec.vararg and last_name(argument.value) == spec.vararg.arg

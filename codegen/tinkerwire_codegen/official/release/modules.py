@@ -79,6 +79,10 @@ class ReleaseModules:
         for name in self.trees:
             self._bind(name)
 
+    def keep_origin(self, module: str, node: ast.AST) -> None:
+        """Resolve the names of a node of ``module`` there, also when it is put into code of another module."""
+        self.problems.origins.update(dict.fromkeys(ast.walk(node), module))
+
     def is_package(self, module: str) -> bool:
         """Report whether a module is the ``__init__`` of a package."""
         return module in self._packages
@@ -114,6 +118,7 @@ class ReleaseModules:
 
     def resolve(self, module: str, expression: ast.expr) -> Referent:
         """Resolve a name or dotted name in ``module``; any other expression is an ExternalName of its source text."""
+        module = self.problems.origins.get(expression, module)
         if isinstance(expression, ast.Name):
             return self._follow(self._names[module].get(expression.id, ExternalName(expression.id)))
         if isinstance(expression, ast.Attribute):

@@ -21,13 +21,18 @@ class Problem:
 
 @dataclass
 class Problems:
-    """The problems of one reading; ``paths`` gives the file of each module."""
+    """The problems of one reading; ``paths`` gives the file of each module.
+
+    ``origins`` gives the module of each node that stands in code of another module.
+    """
 
     paths: dict[str, str] = field(default_factory=dict)
+    origins: dict[ast.AST, str] = field(default_factory=dict)
     found: set[Problem] = field(default_factory=set)
 
     def add(self, module: str, node: ast.AST | None, text: str) -> None:
         """Record that a node of a module is not understood."""
+        module = self.origins.get(node, module) if node is not None else module
         self.found.add(Problem(self.paths.get(module, module), getattr(node, "lineno", 1), text))
 
     def add_file(self, path: str, text: str, line: int = 1) -> None:
