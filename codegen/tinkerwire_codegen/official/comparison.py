@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .release.problems import is_unread
 from .type_notation import canonicalize
 
 Json = dict[str, Any]
@@ -153,7 +154,7 @@ class _Comparison:
             field, detail = properties[sdk_name]
             where, fact = f"{name}.{sdk_name}", theirs[sdk_name]
             yield from self._compare_values("type", where, self._render_type(detail), fact["type"])
-            if defaults and _is_unread(fact.get("default")):
+            if defaults and is_unread(fact.get("default")):
                 continue
             yield from self._compare_values("required", where, field in ours.get("required", []), fact["required"])
             if defaults and not fact["required"]:
@@ -295,11 +296,6 @@ def _items(schema: Any) -> Json:
 def _json_schema(holder: Json) -> Json:
     schema: Json = holder.get("content", {}).get("application/json", {}).get("schema", {})
     return schema
-
-
-def _is_unread(default: Any) -> bool:
-    """Report whether the facts hold a default as source text, because only running the code would give it."""
-    return isinstance(default, dict) and default.keys() == {"python"}
 
 
 def _canonicalize_fields(fields: Json) -> Json:

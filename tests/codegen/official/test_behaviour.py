@@ -10,7 +10,15 @@ import pytest
 
 from support.release import VERSION, sources, write_contract, write_wheel
 from tinkerwire_codegen.cli import main
-from tinkerwire_codegen.official.drift.behaviour import FILE, compare_behaviour, read_record, record_behaviour
+from tinkerwire_codegen.official.absorb import release as release_module
+from tinkerwire_codegen.official.absorb.release import write_release
+from tinkerwire_codegen.official.drift.behaviour import (
+    FILE,
+    compare_behaviour,
+    read_record,
+    record_behaviour,
+)
+from tinkerwire_codegen.official.drift.detection import find_drift
 from tinkerwire_codegen.official.release.archive import Release
 from tinkerwire_codegen.official.release.parsing import UnparsableSource, parse_source
 from tinkerwire_codegen.official.release.read import read_facts
@@ -126,6 +134,40 @@ def test_record_keeps_the_history(tmp_path: Path) -> None:
     assert read_record(tmp_path, "0.8.0") == {"timeout": {"GET /a": ["9"], "GET /b": ["1"]}}
     assert read_record(tmp_path, "0.9.0") == {"timeout": {}}
     assert json.loads((tmp_path / FILE).read_text())["timeout"]["GET /b"] == {"0.8.0": ["1"], "0.9.0": None}
+
+
+TIMEOUT = (JOBS, 'options={"params": params}', 'options={"params": params, "timeout": 5}')
+LIMIT = (TYPES, "heat: float = 0.5", "heat: float = Field(0.5, ge=0, le=9)")
+UNREAD = {
+    "timeout": (JOBS, '"timeout": 5', '"timeout": float(os.environ["SECONDS"])'),
+    "path": (JOBS, '"/api/v1/start", body', 'os.environ["PATH"], body'),
+    "option of a dump": (JOBS, "exclude_unset=True", "exclude_unset=outside.read()"),
+    "limit": (TYPES, "ge=0", "ge=outside.read()"),
+    "default of a dataclass": (TYPES, "part: Part", "part: Part = outside.read()"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_part_that_is_not_understood_keeps_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A part that cannot be read is listed as not understood; it is neither reported as changed nor recorded."""
+    schema = write_contract(tmp_path / "schema")
+    record_behaviour(schema, VERSION, read_release(TIMEOUT, LIMIT)["behaviour"])
+    before = (schema / FILE).read_text()
+    files = sources()
+    for file, old, new in (TIMEOUT, LIMIT, UNREAD[name]):
+        assert old in files[file]
+        files[file] = files[file].replace(old, new, 1)
+    release = Release("0.8.0", files)
+    facts = read_facts(release)
+    assert len(facts["not_understood"]) == 1
+    assert find_drift(schema, facts, "0.8.0") == []
+    # The contract of this test has no descriptions.
+    monkeypatch.setattr(release_module, "generate", lambda *_: None)
+    monkeypatch.setattr(release_module, "check_contract", lambda *_: None)
+    write_release(schema, tmp_path / "generated", None, release, facts, "0.8.0")
+    assert (schema / FILE).read_text() == before
 
 
 def test_upstream_compares_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

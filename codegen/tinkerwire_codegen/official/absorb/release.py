@@ -9,13 +9,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tinkerwire_base.conversion.versioning import project
+
 from ...contract.bundle import load
 from ...contract.evidence import load_evidence, write_evidence
 from ...contract.lint import check_contract
 from ...generate.package import generate
 from ..comparison import Difference
 from ..drift.behaviour import FILE as BEHAVIOUR_FILE
-from ..drift.behaviour import compare_behaviour, has_record, read_record, record_behaviour
+from ..drift.behaviour import compare_behaviour, complete_behaviour, has_record, read_record, record_behaviour
 from ..evidence import add_release
 from ..release.archive import Release
 from .absorption import Absorption, absorb_facts
@@ -53,8 +55,10 @@ def write_release(schema: Path, out: Path, changelog: Path | None, release: Rele
                 shutil.copyfile(file, original)
     changed = []
     if has_record(schema):
-        changed = compare_behaviour(read_record(schema, version), facts["behaviour"])
-        record_behaviour(schema, version, facts["behaviour"])
+        recorded = read_record(schema, version)
+        behaviour = complete_behaviour(recorded, project(load(schema), version), facts)
+        changed = compare_behaviour(recorded, behaviour)
+        record_behaviour(schema, version, behaviour)
     generate(schema, out)
     if changelog and changelog.exists() and absorption.recorded:
         text = changelog.read_text(encoding="utf-8")

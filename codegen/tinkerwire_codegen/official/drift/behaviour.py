@@ -13,11 +13,14 @@ from typing import Any
 
 from tinkerwire_base.conversion.versioning import parse_version
 
-from ..comparison import Difference
+from ..comparison import Difference, list_unread_endpoints
+from ..release.problems import is_unread
 
 Json = dict[str, Any]
 FILE = "sdk/behaviour.json"
 CALL_HEADER, SENT_HEADER = "header of a call", "request header"
+CALL_KINDS = frozenset({"timeout", "dump", CALL_HEADER})
+"""Kinds whose places are endpoints."""
 BEHAVIOUR_KINDS = frozenset(
     {
         *("accepted names", "computed field", "constraint", "dataclass field", "dump", "encoding", "excluded field"),
@@ -56,6 +59,36 @@ def record_behaviour(folder: Path, version: str, behaviour: Json) -> None:
     file = folder / FILE
     file.parent.mkdir(exist_ok=True)
     file.write_text(_render(record), encoding="utf-8")
+
+
+def complete_behaviour(recorded: Json, document: Json, facts: Json) -> Json:
+    """Return the behaviour of a release, with the recorded values for the parts that are not understood.
+
+    Calls whose path is not understood keep the record of each endpoint that may be theirs.
+    """
+    release: Json = facts["behaviour"]
+    unread = list_unread_endpoints(document, facts)
+    completed: Json = {}
+    for kind in recorded.keys() | release.keys():
+        ours, theirs = recorded.get(kind, {}), release.get(kind, {})
+        kept = {where: value for where, value in ours.items() if kind in CALL_KINDS and where in unread}
+        completed[kind] = _complete(ours, {**kept, **theirs})
+    return completed
+
+
+def _complete(recorded: Any, read: Json) -> Json:
+    """Replace the values that are not understood by those on record; without one, they are left out."""
+    old = recorded if isinstance(recorded, dict) else {}
+    completed: Json = {}
+    for name, value in read.items():
+        if is_unread(value):
+            completed |= {name: old[name]} if name in old else {}
+        elif isinstance(value, dict):
+            inner = _complete(old.get(name), value)
+            completed |= {name: inner} if inner or not value else {}
+        else:
+            completed[name] = value
+    return completed
 
 
 def compare_behaviour(recorded: Json, release: Json) -> list[Difference]:

@@ -12,10 +12,18 @@ import yaml
 from tinkerwire_base.conversion.versioning import project
 
 from ...contract.bundle import find_refs, load
-from ..comparison import Difference, compare_facts, list_operations, list_unread_endpoints
+from ..comparison import Difference, compare_facts, list_operations
 from ..known_differences import exclude_known
 from ..private_names import align_private_names
-from .behaviour import BEHAVIOUR_KINDS, compare_behaviour, has_record, read_record, render_behaviour
+from .behaviour import (
+    BEHAVIOUR_KINDS,
+    CALL_KINDS,
+    compare_behaviour,
+    complete_behaviour,
+    has_record,
+    read_record,
+    render_behaviour,
+)
 from .behaviour import FILE as BEHAVIOUR_FILE
 from .contract_source import ContractSource, Json, Place
 from .edits import EditBuilder
@@ -71,8 +79,8 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
     if has_record(folder):
         reported = {name for d in drift if d.kind in ("endpoint", "path") for name in (d.contract, d.release)}
         reported |= {d.release for d in drift if d.change == "added" and d.kind == "type"}
-        reported |= list_unread_endpoints(document, facts)
-        for difference in compare_behaviour(read_record(folder, version), facts["behaviour"]):
+        recorded = read_record(folder, version)
+        for difference in compare_behaviour(recorded, complete_behaviour(recorded, document, facts)):
             if not _is_of(difference, reported):
                 drift.append(_describe(difference, BEHAVIOUR_FILE, render_behaviour(difference, version)))
     return drift
@@ -119,7 +127,6 @@ def _kind_of_change(difference: Difference) -> str:
     return "changed"
 
 
-CALL_KINDS = frozenset({"timeout", "dump", "header of a call"})
 OPERATION_KINDS = CALL_KINDS | {"request header", "response header"}
 _THINGS = frozenset({"field", "value", "member", "endpoint", "query", "result", "media type"}) | frozenset(
     {"protobuf field", "protobuf message", "protobuf enum", "protobuf value"}

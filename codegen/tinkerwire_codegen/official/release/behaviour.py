@@ -1,7 +1,7 @@
 """Behaviour of a release on the wire that types and endpoints do not show, by kind and place.
 
 Each fact is plain JSON: headers, timeouts, modes of dumps, constraints, serializers, settings of models, and the
-packages and options of protobuf.
+packages and options of protobuf. A part that is not understood is an object with the key ``python`` and its source.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .evaluation import Evaluator
 from .headers import HeaderReader, render_value
 from .model_behaviour import read_model_behaviour
 from .modules import Symbol
+from .problems import UNREAD, is_unread
 from .protobuf import read_proto_options
 from .values import Constant, Environment, Mapping, Parameter, Source, Value, is_none, options_of
 
@@ -53,13 +54,13 @@ def _read_calls(
     classifier: Classifier, reader: CallReader, calls: list[RequestCall], evaluator: Evaluator, behaviour: Facts
 ) -> None:
     """Read timeouts, headers and modes of dumps of each endpoint, also those that callers of a method pass on."""
-    timeouts: dict[str, set[str]] = {}
+    timeouts: dict[str, list[Any]] = {}
     headers: dict[str, set[str]] = {}
     dumps: dict[str, Any] = {}
     by_function: dict[str, list[tuple[str, set[str]]]] = {}
     for call in calls:
         key, endpoint = endpoint_key(call), EndpointReader(classifier, evaluator, call)
-        timeouts.setdefault(key, set()).update(_render_timeouts(classifier, key, endpoint.timeouts()))
+        timeouts.setdefault(key, []).extend(_render_timeouts(classifier, key, endpoint.timeouts()))
         headers.setdefault(key, set()).update(_render_headers(endpoint.headers()))
         options = _dump_options(evaluator, call)
         if options:
@@ -71,11 +72,11 @@ def _read_calls(
     for name, passed in reader.forwarded:
         for key, accepted in by_function.get(name, ()):
             if "timeout" in passed and "timeout" in accepted:
-                timeouts[key].update(_render_timeouts(classifier, key, list(options_of(passed["timeout"]))))
+                timeouts[key].extend(_render_timeouts(classifier, key, list(options_of(passed["timeout"]))))
             if "extra_headers" in passed and "extra_headers" in accepted:
                 for option in options_of(passed["extra_headers"]):
                     headers[key].update(_render_headers(option) if isinstance(option, Mapping) else ())
-    behaviour["timeout"] = {key: sorted(values) for key, values in timeouts.items() if values}
+    behaviour["timeout"] = {key: _merge_timeouts(values) for key, values in timeouts.items() if values}
     behaviour["header of a call"] = {key: sorted(values) for key, values in headers.items() if values}
     behaviour["dump"] = dumps
 
@@ -100,9 +101,9 @@ def _dump_options(evaluator: Evaluator, call: RequestCall) -> dict[str, Any]:
     return {}
 
 
-def _render_timeouts(classifier: Classifier, key: str, values: list[Value]) -> set[str]:
+def _render_timeouts(classifier: Classifier, key: str, values: list[Value]) -> list[Any]:
     """Render timeouts in seconds; arguments of the SDK's user are left out."""
-    texts = set()
+    texts: list[Any] = []
     for value in values:
         is_users = isinstance(value, Parameter) or is_none(value)
         is_default = isinstance(value, Source) and last_name(value.expression) in ("NOT_GIVEN", "timeout")
@@ -111,8 +112,15 @@ def _render_timeouts(classifier: Classifier, key: str, values: list[Value]) -> s
             if isinstance(value, Source) and not isinstance(seconds, int | float):
                 text = f"timeout of {key}: {ast.unparse(value.expression)}"
                 classifier.modules.problems.add(value.module, value.expression, text)
-            texts.add(_render_seconds(seconds))
+                texts.append({UNREAD: ast.unparse(value.expression)})
+            else:
+                texts.append(_render_seconds(seconds))
     return texts
+
+
+def _merge_timeouts(values: list[Any]) -> Any:
+    """Return the timeouts of a call in order, or the first that is not understood."""
+    return next(filter(is_unread, values), None) or sorted(set(values))
 
 
 def _render_seconds(value: Any) -> str:

@@ -10,6 +10,7 @@ from . import defaults
 from .classify import TYPE_CALLS, Classifier, last_name
 from .field_functions import find_field_call
 from .modules import Symbol
+from .problems import UNREAD
 from .type_syntax import unquote
 
 LIMITS = (
@@ -93,4 +94,4 @@ def _evaluate(classifier: Classifier, module: str, expression: ast.expr) -> Any:
         return defaults.evaluate(classifier.modules, module, expression)
     except defaults.UnreadableDefault:
         classifier.modules.problems.add(module, expression, f"constraint: {ast.unparse(expression)}")
-        return {"python": ast.unparse(expression)}
+        return {UNREAD: ast.unparse(expression)}

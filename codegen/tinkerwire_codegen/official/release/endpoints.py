@@ -13,6 +13,7 @@ from .constants import to_json
 from .evaluation import Evaluator
 from .mappings import as_mapping
 from .modules import Symbol
+from .problems import is_unread
 from .values import (
     Constant,
     Environment,
@@ -287,4 +288,6 @@ def read_dump_options(evaluator: Evaluator, dump: ast.Call, environment: Environ
         for option in options_of(value.value):
             if not isinstance(option, Parameter):
                 options[name] = to_json(evaluator.modules, option)
+                if is_unread(options[name]):
+                    evaluator.modules.problems.add(environment.module, dump, f"option of a dump: {name}")
     return options

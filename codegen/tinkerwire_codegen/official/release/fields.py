@@ -12,6 +12,7 @@ from .classify import Classifier, last_name, strip_subscript
 from .constraints import read_constraints
 from .fingerprints import decorated_functions, normalize_code
 from .modules import Symbol, assigned_value, iter_statements
+from .problems import UNREAD
 from .type_syntax import unquote
 
 NON_FIELDS = frozenset({"ClassVar", "PrivateAttr", "KW_ONLY"})
@@ -208,7 +209,7 @@ def _read_default(
             }
     except defaults.UnreadableDefault as error:
         classifier.modules.problems.add(module, assigned, f"default: {error}")
-        return {"required": False, "default": {"python": str(error)}}
+        return {"required": False, "default": {UNREAD: str(error)}}
     return {"required": True}
 
 
@@ -233,4 +234,4 @@ def _evaluate_constant(expression: ast.expr) -> Any:
     try:
         return ast.literal_eval(expression)
     except (ValueError, TypeError):
-        return {"python": ast.unparse(expression)}
+        return {UNREAD: ast.unparse(expression)}

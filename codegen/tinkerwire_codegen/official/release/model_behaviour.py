@@ -10,6 +10,7 @@ from .constraints import iter_parts
 from .fields import read_field_details, read_fields, read_settings
 from .fingerprints import decorated_functions, take_fingerprint
 from .modules import Function, FunctionSymbol, Symbol, iter_statements
+from .problems import is_unread
 from .type_text import render
 from .types import list_types, reported
 
@@ -47,8 +48,11 @@ def _read_type(classifier: Classifier, symbol: Symbol, behaviour: Facts) -> None
     if kind == "dataclass" and classifier.is_wire_place(symbol) and not symbol.name.startswith("_"):
         for name, field in read_fields(classifier, symbol).items():
             if not name.startswith("_"):
-                text = f"{field['type']} = {field['default']!r}" if "default" in field else field["type"]
-                behaviour.setdefault("dataclass field", {})[f"{symbol.name}.{name}"] = text
+                default = field.get("default")
+                text = f"{field['type']} = {default!r}" if "default" in field else field["type"]
+                behaviour.setdefault("dataclass field", {})[f"{symbol.name}.{name}"] = (
+                    default if is_unread(default) else text
+                )
     elif kind in ("pydantic", "typed_dict"):
         _read_model(classifier, symbol, behaviour)
     elif kind == "value":

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from typing import Any
+
+UNREAD = "python"
+"""Key of the source text that stands for a value in the facts, because only running the code would give it."""
+
+
+def is_unread(value: Any) -> bool:
+    """Report whether a value of the facts is the source text of one that is not understood."""
+    return isinstance(value, dict) and value.keys() == {UNREAD}
 
 
 @dataclass(frozen=True, order=True)
