@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.release import VERSION, sources, write_folder, write_wheel
+from support.release_edits import JOBS
 from tinkerwire_codegen.official.release.archive import Release, open_release
 from tinkerwire_codegen.official.release.read import read_facts
 
@@ -169,6 +170,74 @@ def test_endpoints_are_read_from_calls() -> None:
             "response": "StartResponse",
         },
     }
+
+
+RECORD = """from dataclasses import asdict, dataclass
+
+@dataclass
+class Page:
+    limit: int
+    start: object = 0
+
+@dataclass
+class Route:
+    path: str = "/api/v1/other"
+
+class Place:
+    path = "/api/v1/other"
+
+SHARED = Route()
+SHARED.path = "/api/v1/jobs"
+
+def move(route):
+    route.path = "/api/v1/jobs"
+"""
+
+
+def read_jobs(*lines: str, path: str = '"/api/v1/jobs"') -> dict[str, Any]:
+    files = sources()
+    params = '            params: dict[str, object] = {"limit": limit}\n'
+    jobs = files[JOBS].replace(params, "".join(f"            {line}\n" for line in lines) or params)
+    files[JOBS] = jobs.replace('client.get("/api/v1/jobs"', f"client.get({path}") + RECORD
+    return read_release(files)
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        (["page = Page(limit)", 'page.start = "a"'], "str"),
+        (["page = Page(limit, 1)", "page.start += 0.5"], "float"),
+        (["page = Page(limit)", 'setattr(page, "start", "a")'], "str"),
+        (["page = Page(limit)", "page.start: str = str(limit)"], "str"),
+        (["page = Page(limit)", "other = page", 'other.start, _ = "a", 1'], "any"),
+        (["page = Page(limit)", "if limit:", '    page.start = "a"'], "any"),
+        (["page = Page(limit)", "setattr(page, colour, 'a')"], "any"),
+    ],
+)
+@pytest.mark.parametrize("params", ['{"limit": page.limit, "start": page.start}', "asdict(page)"])
+def test_field_that_is_set_after_the_creation_is_followed(lines: list[str], kind: str, params: str) -> None:
+    """A field of a record has the value that the code last gives it, not the one of the call that creates it."""
+    facts = read_jobs(*lines, f"params = {params}")
+    query = facts["endpoints"]["GET /api/v1/jobs"]["query"]
+    assert query.get("start", {"type": "any"})["type"] == kind
+    if "start" not in query:
+        assert facts["not_understood"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["route = Route()", "move(route)"],
+        ["route = SHARED"],
+        ["routes = [Route()]", 'routes[0].path = "/api/v1/jobs"', "route = routes[0]"],
+        ["route = Place()", 'route.path = "/api/v1/jobs"'],
+    ],
+)
+def test_field_that_changes_elsewhere_is_not_understood(lines: list[str]) -> None:
+    """A field whose change cannot be followed is not read as what the creation gives it."""
+    facts = read_jobs('params = {"limit": limit}', *lines, path="route.path")
+    assert facts["not_understood"]
+    assert "GET /api/v1/other" not in facts["endpoints"]
 
 
 def test_results_of_queued_work_are_read() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from .classify import last_name
@@ -58,8 +59,8 @@ class Evaluator:
         self._evaluating: set[tuple[str, str]] = set()
         self._globals: dict[tuple[str, str], Value] = {}
         self._members = MemberReader(modules, self.evaluate, self.call)
-        self._records = RecordReader(modules, self.evaluate)
-        self._library = LibraryReader(modules, self._records, self.evaluate)
+        self.records = RecordReader(modules, self.evaluate)
+        self._library = LibraryReader(modules, self.records, self.evaluate)
         self.run: Callable[[Closure, Environment], Value] | None = None
 
     def evaluate(self, expression: ast.expr, environment: Environment) -> Value:
@@ -217,7 +218,7 @@ class Evaluator:
         referent = self.modules.resolve(environment.module, expression)
         if isinstance(referent, Symbol | FunctionSymbol) and not isinstance(expression.value, ast.Call):
             return self._referent(referent, expression, environment)
-        field = self._records.find_field(self.evaluate(expression.value, environment), expression.attr)
+        field = self.records.find_field(self.evaluate(expression.value, environment), expression.attr)
         if field is not None:
             return field
         owner = self._members.owner_of(expression.value, environment)
@@ -369,19 +370,7 @@ class Evaluator:
                 keywords.append((keyword.arg, value))
             elif isinstance(value, Mapping):
                 keywords += [(key, entry.value) for key, entry in value.entries.items()]
-        depth = max(environment.depth, closure.environment.depth)
-        inner = closure.environment
-        if depth > inner.depth:
-            inner = Environment(
-                inner.module,
-                inner.path,
-                inner.owner,
-                inner.function,
-                inner.parent,
-                inner.variables,
-                inner.annotations,
-                depth,
-            )
+        inner = replace(closure.environment, depth=max(environment.depth, closure.environment.depth))
         return Closure(closure.node, inner, closure.owner, (*closure.positional, *positional), tuple(keywords))
 
     def call(self, closure: Closure, environment: Environment, otherwise: Value | None = None) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from .attribute_changes import read_setter
 from .evaluation import MAXIMUM_DEPTH, Evaluator
 from .mappings import as_mapping, store
 from .modules import Function, Symbol
@@ -251,6 +252,8 @@ class Executor:
             environment.annotations[statement.target.id] = Source(statement.annotation, environment)
             if statement.value is not None:
                 environment.variables[statement.target.id] = evaluate(statement.value, environment)
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            self._assign_target(statement.target, evaluate(statement.value, environment), environment)
         elif isinstance(statement, ast.AugAssign):
             combined = ast.copy_location(
                 ast.BinOp(_as_load(statement.target), statement.op, statement.value), statement
@@ -279,6 +282,24 @@ class Executor:
             key = self.evaluator.evaluate(target.slice, environment)
             mapping = as_mapping(self.evaluator.evaluate(target.value, environment))
             self._replace(target.value, store(mapping, key, value), environment)
+        elif isinstance(target, ast.Attribute):
+            self._set_attribute(target.value, target.attr, value, environment)
+
+    def _set_attribute(self, owner: ast.expr, name: str | None, value: Value, environment: Environment) -> None:
+        """Give an object with a changed attribute to each name that holds it; without a name, it is not known."""
+        if not isinstance(owner, ast.Name) or owner.id in ("self", "cls"):
+            return
+        held = self.evaluator.evaluate(owner, environment)
+        changed = self.evaluator.records.set_field(held, name, value) if name else None
+        if changed is None:
+            read = self.evaluator.evaluate(ast.Attribute(owner, name, ast.Load()), environment) if name else None
+            if isinstance(read, Source):
+                return  # The attribute is not known before, either.
+            changed = Parameter(owner.id)
+        here: Environment | None = environment
+        while here is not None:
+            here.variables.update((key, changed) for key, item in list(here.variables.items()) if item == held)
+            here = here.parent
 
     def _replace(self, target: ast.expr, value: Mapping, environment: Environment) -> None:
         """Give a changed mapping to the name that held it, wherever that is bound."""
@@ -299,7 +320,13 @@ class Executor:
             self._replace(target, Mapping(entries, mapping.rest), environment)
 
     def _mutate(self, call: ast.Call, environment: Environment) -> None:
-        """Apply a method that changes a mapping."""
+        """Apply a method that changes a mapping, or a call of setattr."""
+        setter = read_setter(call)
+        if setter is not None:
+            text, given = (self.evaluator.evaluate(part, environment) for part in setter[1:])
+            name = text.constant if isinstance(text, Text) else None
+            self._set_attribute(setter[0], name, given, environment)
+            return
         method = call.func
         if not isinstance(method, ast.Attribute) or method.attr not in ("update", "setdefault", "pop", "append"):
             return
