@@ -119,7 +119,7 @@ def is_number_list(values: Any, dtype: str) -> bool:
     if not isinstance(values, (list, tuple)):
         return False
     if dtype == "int64":
-        return text_length(values) is not None
+        return _are_small_ints(values)
     types = list(map(type, values))
     # For most lists this takes half the time of the set.
     return types.count(float) == len(types) or set(types) <= {int, float}
@@ -151,7 +151,7 @@ def token_ids(name: str, tokens: Any) -> Any:
         TypeError: a token is not an int; the error has its position.
         NumberRangeError: a token does not fit into 64 bits; the error has its position.
     """
-    if isinstance(tokens, (list, tuple)) and text_length(tokens) is not None:
+    if isinstance(tokens, (list, tuple)) and _are_small_ints(tokens):
         return tokens
     if _is_torch(tokens):
         tokens = _from_torch(name, tokens)
@@ -193,15 +193,15 @@ def pack_tokens(tokens: list[Any]) -> Array | None:
     return np.ascontiguousarray(numbers, np.int32)
 
 
-def text_length(tokens: Sequence[Any]) -> int | None:
-    """Return the length of the JSON text of token ids; None unless all are ints of 53 bits and none is below 0."""
+def _are_small_ints(values: Sequence[Any]) -> bool:
+    """Return whether all values are ints of 53 bits and none is below 0."""
     # The text of ints contains only digits and commas. A check of each token would take ten times as long, which is
     # most of the cost of building a large batch.
     try:
-        text = orjson.dumps(tokens, option=orjson.OPT_STRICT_INTEGER)
+        text = orjson.dumps(values, option=orjson.OPT_STRICT_INTEGER)
     except TypeError:
-        return None
-    return None if text[1:-1].translate(None, b"0123456789,") else len(text)
+        return False
+    return not text[1:-1].translate(None, b"0123456789,")
 
 
 def _token(name: str, position: int, token: Any) -> int:

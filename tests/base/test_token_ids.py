@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinkerwire_base.tensors import (
-    text_length,
-    token_ids,
-)
+from tinkerwire_base.tensors import is_number_list, token_ids
 from tinkerwire_generated.models import ModelInput
 
 
@@ -57,10 +54,9 @@ def test_invalid_tokens_raise_errors_with_position(tokens: Any, kind: type[Excep
         ModelInput.from_ints(tokens)
 
 
-def test_text_length_is_that_of_the_json_text() -> None:
-    """The text has brackets, digits and commas."""
-    assert text_length([]) == 2
-    assert text_length([1, 22, 333]) == len("[1,22,333]")
-    assert text_length([2**53 - 1]) == 18
+def test_list_of_small_ints_is_a_number_list() -> None:
+    """Ints of 53 bits that are not below 0 need no closer look; all other values do."""
+    for values in ([], [1, 22, 333], [2**53 - 1]):
+        assert is_number_list(values, "int64")
     for other in ([-1], [1.5], ["1"], [None], [[1]], [2**53], [{"1": 1}]):
-        assert text_length(other) is None
+        assert not is_number_list(other, "int64")

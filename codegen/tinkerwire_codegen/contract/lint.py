@@ -99,13 +99,12 @@ def _document_problems(document: Json, families: Mapping[str, str], *, check_val
 
 def _json_schema_errors(document: Json) -> Iterator[Problem]:
     """Yield the schemas that are not valid JSON Schema."""
-    validator = META_VALIDATOR
     for name, schema in document["components"]["schemas"].items():
         place = f"#/components/schemas/{name}"
         if not isinstance(schema, dict):
             yield place, f"expected a mapping, got {schema!r:.100}"
             continue
-        for error in validator.iter_errors(schema):
+        for error in META_VALIDATOR.iter_errors(schema):
             steps = "".join(f"/{step}" for step in error.absolute_path)
             yield f"{place}{steps}", f"{error.instance!r:.100} is not valid JSON Schema"
         for field, detail in schema.get("properties", {}).items():
