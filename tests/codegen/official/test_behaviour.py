@@ -182,6 +182,17 @@ def test_upstream_compares_the_record(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "added: timeout of all requests added" in capsys.readouterr().out
 
 
+def test_release_with_an_unread_file_is_not_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The contract stays as it is, because what the file defines would seem to be removed."""
+    schema = write_contract(tmp_path / "schema")
+    before = {file.name: file.read_bytes() for file in schema.iterdir()}
+    files = sources()
+    wheel = write_wheel(tmp_path / "made.whl", {**files, TYPES: files[TYPES] + "def\n"})
+    assert main(["upstream", str(wheel), "--schema", str(schema), "--wire", "0.8.0", "--write"]) == 2
+    assert f"cannot read {TYPES}" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in schema.iterdir()} == before
+
+
 @pytest.mark.parametrize("output_format", ["text", "json", "markdown"])
 def test_upstream_exits_with_3_for_what_it_cannot_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], output_format: str

@@ -41,8 +41,15 @@ def write_release(schema: Path, out: Path, changelog: Path | None, release: Rele
         The report: the changes, and a list of decisions for a person.
 
     Raises:
-        ValueError: the contract describes a later version already, or would have errors.
+        ValueError: the contract describes a later version already, or would have errors; or nothing is known of a file
+            of the release, so that all that the file defines would be recorded as removed.
     """
+    unread = facts.get("unread_files")
+    if unread:
+        raise ValueError(
+            f"--write: cannot read {', '.join(unread)}, and would record as removed what is there; "
+            "omit --write, and record the differences by hand"
+        )
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name) / "schema"
         shutil.copytree(schema, copy)

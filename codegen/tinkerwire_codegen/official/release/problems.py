@@ -32,12 +32,14 @@ class Problem:
 class Problems:
     """The problems of one reading; ``paths`` gives the file of each module.
 
-    ``origins`` gives the module of each node that stands in code of another module.
+    ``origins`` gives the module of each node that stands in code of another module. ``files`` are those of which
+    nothing is known.
     """
 
     paths: dict[str, str] = field(default_factory=dict)
     origins: dict[ast.AST, str] = field(default_factory=dict)
     found: set[Problem] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
 
     def add(self, module: str, node: ast.AST | None, text: str) -> None:
         """Record that a node of a module is not understood."""
@@ -46,6 +48,7 @@ class Problems:
 
     def add_file(self, path: str, text: str, line: int = 1) -> None:
         """Record that a whole file is not understood."""
+        self.files.add(path)
         self.found.add(Problem(path, line, text))
 
     def to_facts(self) -> list[dict[str, object]]:

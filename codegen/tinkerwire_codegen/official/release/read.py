@@ -23,7 +23,7 @@ def read_facts(release: Release) -> dict[str, Any]:
 
     ``behaviour`` holds what types and endpoints do not show, by kind and place. ``not_understood`` lists
     the parts of the release that cannot be read, with file and line; ``unread_methods`` the methods of calls whose
-    path is one of these.
+    path is one of these, ``unread_files`` the files of which nothing is known.
     """
     problems = Problems()
     for path, reason in release.unreadable.items():
@@ -46,6 +46,7 @@ def read_facts(release: Release) -> dict[str, Any]:
         "proto_response_types": read_protobuf_results(classifier),
         "proto": read_proto(modules.trees, problems),
         "behaviour": behaviour,
+        "unread_files": sorted(problems.files),
         "not_understood": problems.to_facts(),
     }
 
