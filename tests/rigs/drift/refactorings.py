@@ -142,6 +142,10 @@ REFACTORINGS: dict[str, Edit] = {
         "params = dataclasses.asdict(_Page(limit, offset))",
         "import dataclasses\n\n\n@dataclasses.dataclass\nclass _Page:\n    limit: int\n    offset: int\n",
     ),
+    "query by a field that is set": query(
+        'page = _Page(limit)\npage.offset = offset\nparams = {"limit": page.limit, "offset": page.offset}',
+        "import dataclasses\n\n\n@dataclasses.dataclass\nclass _Page:\n    limit: int\n    offset: int = 0\n",
+    ),
     "query by zip": query('params = dict(zip(("limit", "offset"), (limit, offset)))'),
     "query by fromkeys": query(
         'params = dict.fromkeys(("limit", "offset"))\nparams["limit"] = limit\nparams["offset"] = offset'

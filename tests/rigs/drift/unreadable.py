@@ -45,6 +45,14 @@ UNREADABLE: dict[str, tuple[Edit, str]] = {
         query("params = external.make(limit, offset)", top="import external\n"),
         "tinker/lib/public_interfaces/rest_client.py",
     ),
+    "field of a record that another function sets": (
+        query(
+            'page = _Page(limit, offset)\n_move(page)\nparams = {"limit": page.limit, "offset": page.offset}',
+            top="import dataclasses\n\n\n@dataclasses.dataclass\nclass _Page:\n    limit: int\n    offset: int\n\n\n"
+            "def _move(page):\n    page.offset = 3\n",
+        ),
+        REST,
+    ),
     "header with a computed name": (
         replace(FUTURE, '"X-Tinker-Request-Type":', "os.environ['NAME']:"),
         FUTURE,
