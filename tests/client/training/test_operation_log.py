@@ -54,6 +54,20 @@ def test_finished_steps_are_kept_only_to_be_repeated(max_steps: int, kept: int, 
     assert (len(log.operations), log.dropped_steps) == (kept, dropped)
 
 
+def test_steps_are_kept_while_a_save_is_on_its_way() -> None:
+    """The server has finished a save before later steps; only its response may come after theirs."""
+    log = OperationLog(max_steps=1)
+    *steps, save, first, second = add(log, *STEP, *STEP, "2", *STEP)
+    for operation in (*steps, first, second):
+        log.finish(operation)
+    assert (log.finished_steps, log.dropped_steps) == (3, 0)
+    log.remove(save)
+    third, fourth = add(log, *STEP)
+    for operation in (third, fourth):
+        log.finish(operation)
+    assert (log.finished_steps, log.dropped_steps) == (1, 3)
+
+
 def test_step_in_progress_is_kept_as_a_whole() -> None:
     """Its gradients are lost with the model, so that the optimizer step alone would take none."""
     log = OperationLog(max_steps=0)

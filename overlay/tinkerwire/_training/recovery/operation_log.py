@@ -44,7 +44,7 @@ class OperationLog:
     """Operations in call order, since the last save whose predecessors are all finished. Callers hold a lock.
 
     Args:
-        max_steps: number of finished steps that are kept to be repeated.
+        max_steps: number of finished steps that are kept to be repeated. There may be more while a save is on its way.
     """
 
     def __init__(self, *, max_steps: int) -> None:
@@ -91,7 +91,9 @@ class OperationLog:
             self.has_saved = True
             del self.operations[: base + 1]
             self.dropped_steps = 0
-        if self.finished_steps > self._max_steps:
+        # The server runs operations in order: a save before finished steps is finished there, and its result will come.
+        is_saving = any(operation.is_own_save for operation in self.operations)
+        if self.finished_steps > self._max_steps and not (self._max_steps and is_saving):
             self._drop_finished_steps()
         return base is not None
 

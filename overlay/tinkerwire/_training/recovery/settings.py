@@ -67,7 +67,7 @@ class Recovery:
     """Number of saves to keep; older ones are deleted. The last ones stay after the program."""
     replay: bool = attrs.field(default=False, validator=lambda _, field, value: require_bool(field.name, value))
     """Repeat the finished steps since the save; by default they are lost. Their batches stay in memory until the next
-    save is finished, or until they are :data:`MAX_RETAINED_SAVES` times ``every`` steps, which are then lost."""
+    save is finished. If saves fail, all but :data:`MAX_RETAINED_SAVES` times ``every`` steps are lost."""
     attempts: int = attrs.field(default=5, validator=_at_least_one)
     """Number of recoveries without a finished operation between them; then the error is raised."""
     on_recovery: Callable[[RecoveryReport], object] | None = attrs.field(default=None)
