@@ -69,9 +69,9 @@ class Sender:
             SessionExpiredError: the server no longer has the session of the request.
             TinkerError: the last attempt failed.
         """
-        traffic, policy = options.traffic, options.policy
+        traffic, policy, session_id = options.traffic, options.policy, self._session_state.id
         if self._session_state.is_expired and self._session_state.is_used_by(traffic):
-            raise self._session_state.expired_error("as the response to its heartbeat shows")
+            raise self._session_state.expired_error("as the response to its heartbeat shows", session_id)
         started, attempt, record = time.monotonic(), 0, current_operation()
         trace, repeated = record.trace, RepeatedErrors(request.path)
         number = 0 if trace is None else trace.start_send()
@@ -115,8 +115,8 @@ class Sender:
                     or isinstance(error, options.raise_immediately)
                     or self._exceeds_first_response_budget(error, policy, next_end_s)
                 ):
-                    if await self._session_state.is_ended_by(error, traffic, options.raise_immediately):
-                        raise self._session_state.expired_error(str(error)) from error
+                    if await self._session_state.is_ended_by(error, traffic, options.raise_immediately, session_id):
+                        raise self._session_state.expired_error(str(error), session_id) from error
                     raise error
                 if attempt > 1 or self._exchanger.last_response_at is None:
                     self._throttled_log.warn("retry", "%s; attempt %d follows in %.1f s", error, attempt + 1, wait)

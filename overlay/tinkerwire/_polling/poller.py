@@ -83,6 +83,7 @@ class Poller(Generic[T]):
         self._was_accepted = False
         """True once the server has shown that it has, or had, the future."""
         self._belongs_to_session = pending.traffic in SESSION_FUTURES
+        self._session_id = connection.session_state.id
 
     async def result(self) -> T:
         """Poll until the result arrives.
@@ -124,7 +125,8 @@ class Poller(Generic[T]):
         if self._ready is not None:
             await self._ready(self._pending.request_id)
         while True:
-            sent_at, is_expired = time.monotonic(), self._belongs_to_session and session_state.is_expired
+            sent_at = time.monotonic()
+            is_expired = self._belongs_to_session and session_state.is_session_expired(self._session_id)
             request = await self._request(iteration)
             iteration += 1
             if self._trace is not None:
@@ -149,7 +151,8 @@ class Poller(Generic[T]):
                     return self._read(response, body, len(response.content))
                 if response.status == 408 or response.status < 300:
                     if is_expired:
-                        raise session_state.expired_error(f"the response has no result of {self._pending.name}")
+                        reason = f"the response has no result of {self._pending.name}"
+                        raise session_state.expired_error(reason, self._session_id)
                     wait = self._delay_unfinished(body, sent_at)
                     if self._trace is not None:
                         state = state_name(self._record.queue_state)
@@ -205,8 +208,9 @@ class Poller(Generic[T]):
         try:
             return self._delay_after(self._expired_error(status_error) if is_gone else status_error)
         except TinkerError as error:
-            if self._belongs_to_session and await self._connection.session_state.is_lost(status_error):
-                raise self._connection.session_state.expired_error(str(error)) from error
+            session_state = self._connection.session_state
+            if self._belongs_to_session and await session_state.is_lost(status_error, self._session_id):
+                raise session_state.expired_error(str(error), self._session_id) from error
             raise
 
     def _delay_after(self, error: TinkerError) -> float:

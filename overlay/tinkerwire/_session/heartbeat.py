@@ -44,6 +44,8 @@ class Heartbeat:
         """True once the server has accepted a heartbeat."""
         self._rejection: TinkerError | None = None
         """The error response to the last heartbeat, if it may mean that the session is lost."""
+        self._is_expired = False
+        """True once the server no longer has this session; the connection may already use another one."""
         self._last_success_at, self._last_attempt_at = 0.0, float("-inf")  # monotonic
 
     def start(self, session_id: str) -> None:
@@ -60,7 +62,7 @@ class Heartbeat:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _send_regularly(self) -> None:
-        while not self._state.is_expired:
+        while not self._is_expired:
             await asyncio.sleep(HEARTBEAT_S)
             async with self._lock:
                 await self._send()
@@ -69,14 +71,14 @@ class Heartbeat:
         """Return whether the server no longer has the session, by a heartbeat of at most one second ago."""
         with suppress(asyncio.TimeoutError):
             await wait_for(self._check_session(), PROBE_TIMEOUT_S)
-        return self._state.is_expired
+        return self._is_expired
 
     async def _check_session(self) -> None:
         async with self._lock:
             if time.monotonic() - self._last_attempt_at > PROBE_REUSE_S:
                 await self._send()
             rejection, self._rejection = self._rejection, None
-            if rejection is None or self._state.is_expired:
+            if rejection is None or self._is_expired:
                 return
             # No heartbeat has succeeded so far: the session is lost, or the server does not support heartbeats.
             if names_session(rejection, self._session_id) or await self._supports_heartbeats():
@@ -94,7 +96,7 @@ class Heartbeat:
         return response.status == METHOD_NOT_ALLOWED
 
     async def _send(self) -> None:
-        if self._state.is_expired:
+        if self._is_expired:
             return
         call = session_heartbeat(body=models.SessionHeartbeatRequest(session_id=self._session_id))
         self._rejection = None
@@ -116,5 +118,6 @@ class Heartbeat:
             self._last_attempt_at = time.monotonic()
 
     def _expire(self) -> None:
-        self._state.mark_expired()
+        self._is_expired = True
+        self._state.mark_expired(self._session_id)
         log.warning("session %s has expired on the server; the client sends no more heartbeats", self._session_id)

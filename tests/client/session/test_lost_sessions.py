@@ -10,6 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
 from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._session import heartbeat
 
 pytestmark = pytest.mark.timeout(60)
@@ -206,3 +207,27 @@ def test_rest_call_is_independent_of_session(server: ScriptedServer, client: tw.
     server.rules["training_runs/r1"] = lambda _: ScriptedResponse({"detail": "not found"}, status=404)
     with pytest.raises(tw.NotFoundError):
         client.create_rest_client().get_training_run("r1").result(TEST_TIMEOUT_S)
+
+
+def test_late_loss_of_replaced_session_leaves_its_successor(
+    server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probe of a session is answered after the session was replaced, and its request ends with its own id."""
+    monkeypatch.setattr(heartbeat, "PROBE_REUSE_S", 0.0)
+    ids = iter(["s1", "s2"])
+    server.rules["create_session"] = lambda _: ScriptedResponse({"type": "create_session", "session_id": next(ids)})
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    gate = Gate()
+    server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Model m1 not found"}, status=404)
+    server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "no"}, status=410, gate=gate)
+    step = training.optim_step(ADAM)
+    server.wait_for_requests("session_heartbeat")
+    LOOP.start(lambda: client._session.renew("s1")).result(TEST_TIMEOUT_S)
+    del server.rules["session_heartbeat"]
+    successor = client.create_lora_training_client("base")
+    assert client.session_id == "s2"
+    gate.release()
+    with pytest.raises(tw.SessionExpiredError, match="session s1"):
+        step.result(TEST_TIMEOUT_S)
+    assert not client._connection.session_state.is_expired
+    assert successor.result(TEST_TIMEOUT_S).model_id
