@@ -1,0 +1,1 @@
+"""The requirements, one module for each area of the wire."""

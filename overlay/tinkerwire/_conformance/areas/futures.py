@@ -1,0 +1,277 @@
+"""Requirements on futures: promises, polls, results, failures."""
+
+from __future__ import annotations
+
+import asyncio
+
+import attrs
+
+from tinkerwire_base.call import PROTOBUF
+from tinkerwire_generated import models
+from tinkerwire_generated.api.futures import retrieve_future
+
+from ..exchange import Exchange
+from ..futures import POLL_TIMEOUT_S, Submission, is_unready
+from ..requirement import Area, Breakage, Feature
+from ..server import Server
+from ..training_model import make_datum
+from ..violation import NotApplicable, Violation, expect
+
+AREA = Area("FUT", "futures", "Futures: promises, polls, results and failures")
+OFFICIAL_POLL_TIMEOUT_S = 45.0
+"""Time after which the official SDK gives up a poll."""
+LOSES_RESULTS = Breakage("0.3.0", None, Feature.TRAIN, "raises an error in place of the result")
+UNKNOWN_ID = "no-such-request"
+LONG_SAMPLE = {"max_tokens": 256, "num_samples": 8, "seed": None}
+
+
+@AREA.must(
+    1,
+    contract=("forward_backward 200", "UntypedAPIFuture.request_id"),
+    remedy="Respond to forward_backward with status 200 and a JSON object that has request_id, a string.",
+    needs=("MOD-001",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "cannot wait for the result")],
+)
+async def submission_returns_promise(server: Server) -> None:
+    """A training operation returns a request_id that is a string."""
+    model = await server.model()
+    submission = await server.futures.submit(model.forward_backward_call([make_datum()]))
+    expect(bool(submission.request_id), "a request_id that is not empty", "an empty one", submission.exchange)
+    await server.futures.wait(submission)
+
+
+@AREA.must(
+    2,
+    contract=("retrieve_future 200", "ForwardBackwardOutput"),
+    remedy="Return the result itself as the body of retrieve_future, without a wrapper.",
+    needs=("FUT-001",),
+    breaks=[LOSES_RESULTS],
+)
+async def poll_returns_result(server: Server) -> None:
+    """A poll with the request_id returns the result of the operation, without a wrapper."""
+    await (await server.model()).forward_backward([make_datum()])
+
+
+@AREA.must(
+    3,
+    contract=("retrieve_future 408", "TryAgainResponse"),
+    remedy="Answer a poll before the result is ready with status 408, or with status 200 and the type try_again.",
+    needs=("SMP-001",),
+    breaks=[LOSES_RESULTS],
+)
+async def unready_poll_asks_for_another(server: Server) -> None:
+    """A poll before the result is ready is answered with status 408 or with try_again, in a body of the contract."""
+    for exchange in await _poll_while_running(server):
+        if is_unready(exchange):
+            server.client.require_contract("retrieve_future", exchange)
+            return
+    raise NotApplicable("every poll was held until the result was ready")
+
+
+@AREA.must(
+    4,
+    contract="retrieve_future 408",
+    remedy="Answer a poll after at most 40 s, with 408 if the result is not ready.",
+    needs=("SMP-001",),
+    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "times out, polls again and logs a warning for each poll")],
+)
+async def poll_is_not_held_too_long(server: Server) -> None:
+    """A poll is held for less than the 45 s after which the official SDK gives it up."""
+    for exchange in await _poll_while_running(server):
+        limit = f"a response within {OFFICIAL_POLL_TIMEOUT_S:g} s"
+        expect(exchange.seconds < OFFICIAL_POLL_TIMEOUT_S, limit, f"{exchange.seconds:.0f} s", exchange)
+
+
+@AREA.should(
+    5,
+    contract="retrieve_future 408",
+    remedy="Hold a poll until the result is ready, for some seconds at least: each early answer costs a request.",
+    needs=("FUT-003",),
+)
+async def poll_is_held(server: Server) -> None:
+    """A poll before the result is ready is held for at least half a second, or until the result."""
+    early = [
+        exchange for exchange in await _poll_while_running(server) if is_unready(exchange) and exchange.seconds < 0.5
+    ]
+    if early:
+        raise Violation("a poll that is held for 0.5 s or longer", f"408 after {early[0].seconds:.3f} s", early[0])
+
+
+@AREA.must(
+    6,
+    contract="retrieve_future 200",
+    remedy="Keep a result for some minutes after it was fetched: the response may have been lost on its way.",
+    needs=("FUT-002",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "loses a result if one response is lost")],
+)
+async def result_can_be_fetched_twice(server: Server) -> None:
+    """A result can be fetched again, and is the same to the byte."""
+    model = await server.model()
+    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    first = await server.futures.wait(submission)
+    second = await server.futures.poll(submission)
+    same = second.status == 200 and _content(second) == _content(first.exchange)
+    expect(same, "the same result as in the first response", second.describe(), second)
+
+
+@AREA.must(
+    7,
+    contract="retrieve_future 200",
+    remedy="Answer every poll for a finished result with it, also if several are open at the same time.",
+    needs=("FUT-002",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "loses a result after a timeout")],
+)
+async def concurrent_polls_get_the_result(server: Server) -> None:
+    """Two polls for one result at the same time both get it."""
+    model = await server.model()
+    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    first, second = await asyncio.gather(server.futures.wait(submission), server.futures.wait(submission))
+    same = _content(first.exchange) == _content(second.exchange)
+    expect(same, "the same result in both responses", second.exchange.describe(), second.exchange)
+
+
+@AREA.must(
+    8,
+    contract=("retrieve_future 404", "retrieve_future 410"),
+    remedy="Answer a poll for an id that was never given, or that has expired, with 404 or 410, at once.",
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "polls forever")],
+)
+async def unknown_id_is_an_error(server: Server) -> None:
+    """A poll for an unknown request_id is answered with a status from 400 to 499 that ends the polling."""
+    exchange = await server.client.send(server.futures.poll_request(UNKNOWN_ID, "OptimStepResponse"), POLL_TIMEOUT_S)
+    is_final = 400 <= exchange.status < 500 and exchange.status not in (408, 429)
+    expect(is_final, "404 or 410", exchange.describe(), exchange)
+
+
+@AREA.should(
+    9,
+    contract=("retrieve_future 404", "retrieve_future 410"),
+    remedy="Use 404 for an id that was never given; clients read other statuses as errors of the request.",
+    needs=("FUT-008",),
+)
+async def unknown_id_is_not_found(server: Server) -> None:
+    """A poll for an unknown request_id is answered with 404 or 410."""
+    exchange = await server.client.send(server.futures.poll_request(UNKNOWN_ID, "OptimStepResponse"), POLL_TIMEOUT_S)
+    expect(exchange.status in (404, 410), "404 or 410", exchange.describe(), exchange)
+    server.client.require_contract("retrieve_future", exchange)
+
+
+@AREA.must(
+    10,
+    contract=("RequestFailedResponse.error", "RequestFailedResponse.category"),
+    remedy="Report failed work with status 200, an error text and a category; a 5xx is retried for ever.",
+    needs=("FUT-001",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "polls a failed operation forever, or hides its error")],
+)
+async def failure_is_a_result(server: Server) -> None:
+    """Work that fails ends in a result with an error text, or is rejected with a 4xx when it is submitted."""
+    exchange = await _failed_work(server)
+    if exchange.status == 200:
+        body = exchange.json()
+        text = body.get("error") if isinstance(body, dict) else None
+        expect(isinstance(text, str) and bool(text), "an error text in the result", exchange.describe(), exchange)
+        server.client.require_contract("retrieve_future", exchange)
+
+
+@AREA.should(
+    11,
+    contract="RequestFailedResponse.category",
+    remedy="Set category to user for errors of the request, and to server for failures of the server.",
+    needs=("FUT-010",),
+)
+async def failure_has_category(server: Server) -> None:
+    """The failure of a request that cannot be served has the category user."""
+    exchange = await _failed_work(server)
+    if exchange.status != 200:
+        raise NotApplicable("the server rejects such work when it is submitted")
+    category = exchange.json().get("category")
+    expect(str(category).lower() == "user", "the category user", repr(category), exchange)
+
+
+@AREA.must(
+    12,
+    since="0.14.0",
+    contract=("FutureRetrieveRequest.allow_metadata_only", "CompleteMetadataResponse"),
+    remedy="With allow_metadata_only, return the result, or its size as complete_metadata; without it the result.",
+    needs=("FUT-002",),
+    breaks=[Breakage("0.14.0", None, Feature.TRAIN, "raises AssertionError or ValueError in place of the result")],
+)
+async def metadata_may_come_first(server: Server) -> None:
+    """A poll with allow_metadata_only returns the result or its size, and the next poll without it the result."""
+    model = await server.model()
+    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    await server.futures.wait(submission)
+    request = server.futures.poll_request(submission.request_id, submission.result_type, allow_metadata_only=True)
+    exchange = await server.client.send(request, POLL_TIMEOUT_S)
+    body = exchange.json() if exchange.media_type != PROTOBUF else None
+    if isinstance(body, dict) and body.get("status") == "complete_metadata":
+        size = body.get("response_payload_size")
+        expect(isinstance(size, int) and size > 0, "the size of the result in bytes", repr(size), exchange)
+    else:
+        server.futures.read(submission, exchange)
+    await server.futures.wait(submission)
+
+
+@AREA.must(
+    13,
+    contract="retrieve_future",
+    remedy="Ignore the headers of polls that you do not use; their values are for statistics.",
+    needs=("FUT-002",),
+    breaks=[LOSES_RESULTS],
+)
+async def poll_headers_are_optional(server: Server) -> None:
+    """A poll without the headers X-Tinker-Request-Type and -Iteration gets the result, too."""
+    model = await server.model()
+    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    await server.futures.wait(submission)
+    request = server.client.encode(retrieve_future(body=models.FutureRetrieveRequest(request_id=submission.request_id)))
+    accept = server.futures.poll_request(submission.request_id, submission.result_type).headers["accept"]
+    plain = attrs.evolve(request, headers={**request.headers, "accept": accept})
+    server.futures.read(submission, await server.client.send(plain, POLL_TIMEOUT_S))
+
+
+@AREA.must(
+    14,
+    contract=("UntypedAPIFuture.request_id",),
+    remedy="Give every operation an id of its own.",
+    needs=("FUT-001",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "gets the result of another operation")],
+)
+async def ids_are_unique(server: Server) -> None:
+    """Different operations have different request_ids."""
+    model = await server.model()
+    submissions = [await server.futures.submit(model.forward_call([make_datum()])) for _ in range(3)]
+    ids = [submission.request_id for submission in submissions]
+    for submission in submissions:
+        await server.futures.wait(submission)
+    expect(len(set(ids)) == len(ids), "three different ids", ", ".join(ids), submissions[-1].exchange)
+
+
+# --- batched polling and cancellation ---------------------------------------------------------------------------------
+
+
+async def _poll_while_running(server: Server) -> list[Exchange]:
+    """Return all polls for a sample that takes long."""
+    sampler = await server.base_sampler()
+    result = await server.futures.wait(await sampler.submit(**LONG_SAMPLE))  # type: ignore[arg-type]
+    return [*result.unready, result.exchange]
+
+
+async def _failed_work(server: Server) -> Exchange:
+    """Return the response that reports the failure of an operation that cannot be done: a name with a slash."""
+    model = await server.new_model()
+    call = model.forward_backward_call([make_datum(targets=[1])])  # fewer targets than tokens
+    exchange = await server.client.send(server.client.encode(call))
+    if exchange.status != 200:
+        is_rejection = 400 <= exchange.status < 500
+        expect(is_rejection, "a 4xx, or a result that reports the failure", exchange.describe(), exchange)
+        return exchange
+    future = server.client.structure(exchange.json(), models.UntypedAPIFuture)
+    submission = Submission("forward_backward", future, exchange)
+    result = await server.futures.wait(submission)
+    expect(result.failure is not None, "a failure", "a result", result.exchange)
+    return result.exchange
+
+
+def _content(exchange: Exchange) -> bytes:
+    return exchange.response.content if exchange.response else b""

@@ -1,0 +1,260 @@
+"""The server under test: what it is, and the sessions, models and samplers that tests share or make for themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from tinkerwire_generated import models
+from tinkerwire_generated.api.auth import auth_token
+from tinkerwire_generated.api.runs import delete_checkpoint
+from tinkerwire_generated.api.sampling import create_sampling_session
+from tinkerwire_generated.api.service import get_server_capabilities
+from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
+from tinkerwire_generated.api.training import create_model
+
+from .._checkpoints.paths import parse_checkpoint_address
+from .contract import Contract
+from .futures import Futures, Result
+from .sampler import Sampler
+from .training_model import Model
+from .violation import Blocked, NotApplicable, Violation
+from .wire_client import WireClient
+
+T = TypeVar("T")
+LORA_RANK = 4
+SEED = 7
+HEARTBEAT_S = 10.0
+
+
+class Server:
+    """One server under test.
+
+    Args:
+        client: sends the requests.
+        api_key: the key that the user gave; None for none.
+        base_model: name of the model to train and sample; None for the first that the server names.
+    """
+
+    def __init__(self, client: WireClient, api_key: str | None, base_model: str | None) -> None:
+        self.client = client
+        self.futures = Futures(client)
+        self.api_key = api_key
+        self.missing: set[str] = set()
+        """Optional operations that the server does not have."""
+        self.run_name = f"conformance-{secrets.token_hex(4)}"
+        """Start of the names of all checkpoints of this run."""
+        self.saved_paths: list[str] = []
+        """Paths of checkpoints, which are deleted at the end of the run."""
+        self._base_model = base_model
+        self._shared: dict[str, Any] = {}
+        self._sessions: list[str] = []
+        self._heartbeats: asyncio.Task[None] | None = None
+        self._local_models: list[Model] = []
+        self._shared_models: list[Model] = []
+        self._model_seq_ids: dict[str, int] = {}
+        self._sampler_seq_ids: dict[str, int] = {}
+        self._names = 0
+
+    @property
+    def wire(self) -> str:
+        """The wire version under test."""
+        return self.client.wire
+
+    @property
+    def contract(self) -> Contract:
+        """The contract of that version."""
+        return self.client.contract
+
+    # --- what every test may use --------------------------------------------------------------------------------------
+
+    def require_field(self, model: str, field: str) -> None:
+        """Raise NotApplicable if the wire version lacks a field."""
+        if not self.contract.has_field(model, field):
+            raise NotApplicable(f"wire {self.wire} has no {model}.{field}")
+
+    def require_operation(self, name: str) -> None:
+        """Raise NotApplicable if the wire version, or the server, lacks an operation."""
+        if not self.contract.has_operation(name):
+            raise NotApplicable(f"wire {self.wire} has no {name}")
+        if name in self.missing:
+            raise NotApplicable(f"the server has no {name}")
+
+    def new_name(self) -> str:
+        """Return a name for a checkpoint that no other test uses."""
+        self._names += 1
+        return f"{self.run_name}-{self._names}"
+
+    async def base_model(self) -> str:
+        """Return the name of the model under test."""
+        if self._base_model is None:
+            self._base_model = await self._share("base model", self._find_base_model)
+        return self._base_model
+
+    async def session(self) -> str:
+        """Return the id of the session that tests share."""
+        return await self._share("session", self._new_shared_session)
+
+    async def model(self) -> Model:
+        """Return the model that tests share; other tests have trained it."""
+        return await self._share("model", self._new_shared_model)
+
+    async def base_sampler(self) -> Sampler:
+        """Return a sampling session on the base model, which tests share."""
+        return await self._share("sampler", self.new_sampler)
+
+    async def new_session(self) -> str:
+        """Create a session."""
+        body = models.CreateSessionRequest(tags=["conformance"], user_metadata=None, sdk_version=self.wire)
+        created, _ = await self.client.call(create_session(body=body))
+        self._sessions.append(created.session_id)
+        return created.session_id
+
+    async def new_model(self, *, session_id: str | None = None, rank: int = LORA_RANK, **lora: Any) -> Model:
+        """Create a model for one test, which is unloaded after it.
+
+        Args:
+            session_id: its session; None for the shared one.
+            rank: rank of the adapter.
+            lora: further fields of LoraConfig; by default a seed of 7.
+
+        Raises:
+            Blocked: the server does not create it.
+        """
+        async with _preparing("a new model"):
+            result = await self.create_model(session_id=session_id, rank=rank, **lora)
+            model = Model(self.client, result.value.model_id, self.saved_paths)
+        self._local_models.append(model)
+        return model
+
+    async def create_model(self, *, session_id: str | None = None, **lora: Any) -> Result:
+        """Create a model and return the result; the caller unloads it. See :meth:`new_model`."""
+        body = await self.create_model_request(session_id=session_id, **lora)
+        return await self.futures.run(create_model(body=body))
+
+    async def create_model_request(self, *, session_id: str | None = None, **lora: Any) -> models.CreateModelRequest:
+        """Return the request of a new model under the next model_seq_id of its session."""
+        session_id = session_id or await self.session()
+        number = self._model_seq_ids.get(session_id, 0)
+        self._model_seq_ids[session_id] = number + 1
+        return models.CreateModelRequest(
+            session_id=session_id,
+            model_seq_id=number,
+            base_model=await self.base_model(),
+            lora_config=models.LoraConfig(**{"rank": LORA_RANK, "seed": SEED, **lora}),
+        )
+
+    def adopt(self, model_id: str) -> Model:
+        """Return a model that a test created itself; it is unloaded after the test."""
+        model = Model(self.client, model_id, self.saved_paths)
+        self._local_models.append(model)
+        return model
+
+    async def new_sampler(self, model_path: str | None = None, *, session_id: str | None = None) -> Sampler:
+        """Create a sampling session on saved weights; with None on the base model.
+
+        Raises:
+            Blocked: the server does not create it.
+        """
+        async with _preparing("a new sampling session"):
+            session_id = session_id or await self.session()
+            number = self.take_sampler_seq_id(session_id)
+            body = models.CreateSamplingSessionRequest(
+                session_id=session_id,
+                sampling_session_seq_id=number,
+                base_model=None if model_path else await self.base_model(),
+                model_path=model_path,
+            )
+            created, _ = await self.client.call(create_sampling_session(body=body))
+        return Sampler(self.client, created.sampling_session_id)
+
+    def take_sampler_seq_id(self, session_id: str) -> int:
+        """Return the number of the next sampling session of a session."""
+        number = self._sampler_seq_ids.get(session_id, 0)
+        self._sampler_seq_ids[session_id] = number + 1
+        return number
+
+    # --- start and end ------------------------------------------------------------------------------------------------
+
+    async def authenticate(self) -> None:
+        """Exchange the key for a token if the server asks for it."""
+        if self.client.dialect.config.pjwt_auth_enabled and self.contract.has_operation("auth_token"):
+            token, _ = await self.client.call(auth_token(body=models.AuthTokenRequest()))
+            self.client.use_key(token.jwt)
+
+    async def end_test(self) -> None:
+        """Unload the models that the last test made."""
+        local, self._local_models = self._local_models, []
+        await self._unload(local)
+
+    async def close(self) -> None:
+        """Delete what the run made on the server, and close all connections; failures are ignored."""
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+        await self._unload([*self._local_models, *self._shared_models])
+        for path in self.saved_paths:
+            with suppress(Exception):
+                address = parse_checkpoint_address(path)
+                await self.client.call(delete_checkpoint(address.training_run_id, address.checkpoint_id))
+        if self.contract.has_operation("finish_session"):
+            for session_id in self._sessions:
+                with suppress(Exception):
+                    reason = models.SessionFinishReason(type="success")
+                    body = models.FinishSessionRequest(reason=reason, detail=None)
+                    await self.client.send(self.client.encode(finish_session(session_id, body=body)))
+        await self.client.close()
+
+    async def _unload(self, unloaded: list[Model]) -> None:
+        for model in unloaded:
+            with suppress(Exception):
+                await self.futures.wait(await model.unload(), 30)
+
+    async def _find_base_model(self) -> str:
+        capabilities, exchange = await self.client.call(get_server_capabilities())
+        names = [model.model_name for model in capabilities.supported_models if model.model_name]
+        if not names:
+            raise Violation("the name of at least one supported model", "none", exchange)
+        return names[0]
+
+    async def _new_shared_session(self) -> str:
+        session_id = await self.new_session()
+        self._heartbeats = asyncio.create_task(self._send_heartbeats(session_id))
+        return session_id
+
+    async def _send_heartbeats(self, session_id: str) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            with suppress(Exception):
+                body = models.SessionHeartbeatRequest(session_id=session_id)
+                await self.client.send(self.client.encode(session_heartbeat(body=body)))
+
+    async def _new_shared_model(self) -> Model:
+        result = await self.create_model()
+        model = Model(self.client, result.value.model_id, self.saved_paths)
+        self._shared_models.append(model)
+        return model
+
+    async def _share(self, name: str, create: Callable[[], Awaitable[T]]) -> T:
+        """Return what a function creates; it is called once, and its failure blocks every test that needs it."""
+        if name not in self._shared:
+            try:
+                self._shared[name] = await create()
+            except Violation as error:
+                self._shared[name] = Blocked(f"{name}: {error}", error.exchange)
+        value = self._shared[name]
+        if isinstance(value, Blocked):
+            raise value
+        shared: T = value
+        return shared
+
+
+@asynccontextmanager
+async def _preparing(what: str) -> AsyncIterator[None]:
+    """Turn a violation during the preparation of a test into Blocked."""
+    try:
+        yield
+    except Violation as error:
+        raise Blocked(f"{what}: {error}", error.exchange) from error

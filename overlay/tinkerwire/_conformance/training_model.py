@@ -1,0 +1,173 @@
+"""A model on the server under test: its operations, each under the next seq_id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinkerwire_base.call import Call
+from tinkerwire_generated import models
+from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
+from tinkerwire_generated.api.weights import load_weights, save_weights, save_weights_for_sampler
+
+from .futures import Futures, Result, Submission
+from .wire_client import WireClient
+
+CROSS_ENTROPY = "cross_entropy"
+TOKENS = (5, 9, 13, 17, 21, 25, 29, 33)
+"""Tokens of most tests: a fixed length keeps servers that compile for each shape fast, and small ids exist in every
+vocabulary."""
+
+
+def make_datum(
+    tokens: Sequence[int] = TOKENS, targets: Sequence[int] | None = None, weights: Sequence[float] | None = None
+) -> models.Datum:
+    """Return an example for cross_entropy; by default each token predicts the next one, with weight 1."""
+    targets = [*tokens[1:], tokens[0]] if targets is None else list(targets)
+    return models.Datum(
+        model_input=models.ModelInput.from_ints(list(tokens)),
+        loss_fn_inputs={
+            "target_tokens": models.TensorData(data=targets, dtype="int64", shape=[len(targets)]),
+            "weights": models.TensorData(
+                data=[1.0] * len(targets) if weights is None else list(weights), dtype="float32", shape=[len(targets)]
+            ),
+        },
+    )
+
+
+def make_loss_datum(
+    tokens: Sequence[int], targets: Sequence[int], logprobs: Sequence[float], advantages: Sequence[float]
+) -> models.Datum:
+    """Return an example for the losses of reinforcement learning."""
+    size = [len(targets)]
+    return models.Datum(
+        model_input=models.ModelInput.from_ints(list(tokens)),
+        loss_fn_inputs={
+            "target_tokens": models.TensorData(data=list(targets), dtype="int64", shape=size),
+            "logprobs": models.TensorData(data=list(logprobs), dtype="float32", shape=size),
+            "advantages": models.TensorData(data=list(advantages), dtype="float32", shape=size),
+        },
+    )
+
+
+class Model:
+    """A model with an adapter, and the number of its next operation.
+
+    Args:
+        client: sends the requests.
+        model_id: id of the model.
+        saved_paths: receives the paths of its checkpoints, which are deleted at the end of the run.
+    """
+
+    def __init__(self, client: WireClient, model_id: str, saved_paths: list[str]) -> None:
+        self.id = model_id
+        self._saved_paths = saved_paths
+        self.next_seq_id = 1
+        self.futures = Futures(client)
+        self._client = client
+
+    def take_seq_id(self) -> int:
+        """Return the seq_id of the next operation."""
+        self.next_seq_id += 1
+        return self.next_seq_id - 1
+
+    # --- calls: they leave the seq_id to the caller, or take the next one ---------------------------------------------
+
+    def forward_backward_call(
+        self,
+        data: Sequence[models.Datum],
+        loss_fn: Any = CROSS_ENTROPY,
+        config: dict[str, Any] | None = None,
+        *,
+        seq_id: int | None = None,
+    ) -> Call[models.UntypedAPIFuture]:
+        """Return a call of forward_backward."""
+        batch = models.ForwardBackwardInput(data=list(data), loss_fn=loss_fn, loss_fn_config=config)
+        body = models.ForwardBackwardRequest(
+            forward_backward_input=batch, model_id=self.id, seq_id=self.take_seq_id() if seq_id is None else seq_id
+        )
+        return forward_backward(body=body)
+
+    def forward_call(
+        self,
+        data: Sequence[models.Datum],
+        loss_fn: Any = CROSS_ENTROPY,
+        config: dict[str, Any] | None = None,
+        *,
+        seq_id: int | None = None,
+    ) -> Call[models.UntypedAPIFuture]:
+        """Return a call of forward."""
+        batch = models.ForwardBackwardInput(data=list(data), loss_fn=loss_fn, loss_fn_config=config)
+        body = models.ForwardRequest(
+            forward_input=batch, model_id=self.id, seq_id=self.take_seq_id() if seq_id is None else seq_id
+        )
+        return forward(body=body)
+
+    def optim_step_call(self, *, seq_id: int | None = None, **adam: Any) -> Call[models.UntypedAPIFuture]:
+        """Return a call of optim_step; ``adam`` are fields of AdamParams, by default a learning rate of 1e-2."""
+        params = models.AdamParams(**{"learning_rate": 1e-2, **adam})
+        body = models.OptimStepRequest(
+            model_id=self.id, adam_params=params, seq_id=self.take_seq_id() if seq_id is None else seq_id
+        )
+        return optim_step(body=body)
+
+    # --- operations with their results --------------------------------------------------------------------------------
+
+    async def forward_backward(
+        self, data: Sequence[models.Datum], loss_fn: Any = CROSS_ENTROPY, config: dict[str, Any] | None = None
+    ) -> models.ForwardBackwardOutput:
+        """Compute a loss and add its gradients; return the output."""
+        result = await self.futures.run(self.forward_backward_call(data, loss_fn, config))
+        output: models.ForwardBackwardOutput = result.value
+        return output
+
+    async def forward(
+        self, data: Sequence[models.Datum], loss_fn: Any = CROSS_ENTROPY, config: dict[str, Any] | None = None
+    ) -> models.ForwardBackwardOutput:
+        """Compute a loss without gradients; return the output."""
+        result = await self.futures.run(self.forward_call(data, loss_fn, config))
+        output: models.ForwardBackwardOutput = result.value
+        return output
+
+    async def logprobs(self, data: Sequence[models.Datum] | None = None) -> list[list[float]]:
+        """Return the log probability of each target token of each datum, by forward."""
+        output = await self.forward([make_datum()] if data is None else data)
+        return [list(map(float, item["logprobs"].tolist())) for item in output.loss_fn_outputs]
+
+    async def optim_step(self, **adam: Any) -> models.OptimStepResponse:
+        """Update the weights; see :meth:`optim_step_call`."""
+        result = await self.futures.run(self.optim_step_call(**adam))
+        response: models.OptimStepResponse = result.value
+        return response
+
+    async def save_weights(self, name: str, **fields: Any) -> str:
+        """Save weights and optimizer, and return the path."""
+        body = models.SaveWeightsRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
+        result = await self.futures.run(save_weights(body=body))
+        path: str = result.value.path
+        self._saved_paths.append(path)
+        return path
+
+    async def save_for_sampler(self, name: str, **fields: Any) -> str:
+        """Save weights to sample from under a name, and return the path."""
+        body = models.SaveWeightsForSamplerRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
+        result = await self.futures.run(save_weights_for_sampler(body=body))
+        path: str = result.value.path or ""
+        self._saved_paths.append(path)
+        return path
+
+    async def load_weights(self, path: str, *, optimizer: bool, **fields: Any) -> Result:
+        """Load a checkpoint into this model."""
+        body = models.LoadWeightsRequest(
+            model_id=self.id, path=path, optimizer=optimizer, seq_id=self.take_seq_id(), **fields
+        )
+        return await self.futures.run(load_weights(body=body))
+
+    async def get_info(self) -> models.GetInfoResponse:
+        """Return the description of the model."""
+        info, _ = await self._client.call(get_info(body=models.GetInfoRequest(model_id=self.id)))
+        return info
+
+    async def unload(self) -> Submission:
+        """Start to unload the model."""
+        return await self.futures.submit(unload_model(body=models.UnloadModelRequest(model_id=self.id)))

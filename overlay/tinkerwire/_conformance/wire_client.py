@@ -1,0 +1,155 @@
+"""HTTP requests of the tests: one attempt each, with time limits, and every response checked against the contract."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import attrs
+import httpx
+import orjson
+
+from tinkerwire_base.call import JSON, Call, WireRequest, WireResponse
+from tinkerwire_base.conversion.converter import Converter
+
+from .._wire import codec
+from .._wire.dialect import Dialect
+from .contract import Contract
+from .exchange import Exchange
+from .violation import ServerLost, Violation
+
+T = TypeVar("T")
+REQUEST_TIMEOUT_S = 60.0
+KEY_HEADER = "x-api-key"
+RECENT_EXCHANGES = 12
+
+
+class WireClient:
+    """Sends the requests of the tests to one server.
+
+    It neither retries nor follows redirects, and accepts nothing that the contract does not have.
+
+    Args:
+        base_url: address of the server, without a trailing slash.
+        api_key: the key; None sends none.
+        dialect: the wire version, and the flags of the server.
+    """
+
+    def __init__(self, base_url: str, api_key: str | None, dialect: Dialect) -> None:
+        self.base_url = base_url
+        self.dialect = dialect
+        self.contract = Contract(dialect.max_version)
+        self.recent: list[Exchange] = []
+        """The last exchanges, the newest last."""
+        self._api_key = api_key
+        self._converter = Converter()
+        limits = httpx.Limits(max_connections=256, max_keepalive_connections=32)
+        self._http = httpx.AsyncClient(
+            timeout=REQUEST_TIMEOUT_S, limits=limits, follow_redirects=False, trust_env=False
+        )
+
+    @property
+    def wire(self) -> str:
+        """The wire version under test."""
+        return self.contract.wire
+
+    def use_key(self, api_key: str) -> None:
+        """Set the credential of later requests."""
+        self._api_key = api_key
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    def encode(self, call: Call[Any]) -> WireRequest:
+        """Return the request of a call in the wire version, with a new idempotency key.
+
+        Raises:
+            DialectError: the version lacks the call, or a field that is set.
+        """
+        return self.prepare(codec.encode(call, self.dialect))
+
+    def prepare(self, request: WireRequest) -> WireRequest:
+        """Add the credential and, unless it is a GET, a new idempotency key."""
+        headers = {"user-agent": "tinkerwire-conformance", **request.headers}
+        if self._api_key is not None:
+            headers.setdefault(KEY_HEADER, self._api_key)
+        if request.method != "GET":
+            headers.setdefault("x-idempotency-key", f"conformance-{uuid.uuid4()}")
+        return attrs.evolve(request, headers=headers)
+
+    def json_request(self, method: str, path: str, body: Any = None, **headers: str) -> WireRequest:
+        """Return a request with any JSON body, valid or not; ``path`` is below ``/api/v1/``."""
+        content = None if body is None else body if isinstance(body, bytes) else orjson.dumps(body)
+        plain = {"accept": JSON, **({"content-type": JSON} if content is not None else {})}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.prepare(
+            WireRequest(method=method, path=f"/api/v1/{path}", headers={**plain, **named}, content=content)
+        )
+
+    async def send(self, request: WireRequest, timeout_s: float = REQUEST_TIMEOUT_S) -> Exchange:
+        """Send a request once, and return what came back, whatever it is.
+
+        Raises:
+            ServerLost: the server does not accept connections.
+        """
+        started = time.monotonic()
+        response: WireResponse | None = None
+        error = ""
+        try:
+            received = await self._http.request(
+                request.method,
+                f"{self.base_url}{request.path}",
+                params=list(request.query) or None,
+                headers=dict(request.headers),
+                content=request.content,
+                timeout=timeout_s,
+            )
+            response = WireResponse(
+                status=received.status_code, headers=dict(received.headers), content=received.content
+            )
+        except httpx.ConnectError as reason:
+            raise ServerLost(f"{self.base_url} does not accept connections: {reason}") from reason
+        except httpx.TimeoutException:
+            error = f"no response within {timeout_s:g} s"
+        except httpx.HTTPError as reason:
+            error = f"the connection broke: {type(reason).__name__}: {reason}"
+        query = f"?{httpx.QueryParams(list(request.query))}" if request.query else ""
+        url = f"{self.base_url}{request.path}{query}"
+        exchange = Exchange(request, url, response, error, time.monotonic() - started)
+        self.recent = [*self.recent[1 - RECENT_EXCHANGES :], exchange]
+        return exchange
+
+    async def call(self, call: Call[T], headers: Mapping[str, str] | None = None) -> tuple[T, Exchange]:
+        """Send a call and return its result, read strictly, with the exchange.
+
+        Raises:
+            Violation: the status is an error, or the response does not fit the contract.
+        """
+        request = self.encode(call)
+        exchange = await self.send(attrs.evolve(request, headers={**request.headers, **(headers or {})}))
+        return self.read(call, exchange), exchange
+
+    def read(self, call: Call[T], exchange: Exchange) -> T:
+        """Return the result in the response to a call; see :meth:`call`."""
+        name = call.operation.name
+        if exchange.response is None or exchange.status >= 300:
+            raise Violation(f"a successful {name}", exchange.describe(), exchange)
+        self.require_contract(name, exchange)
+        try:
+            return call.parse(exchange.response, self._converter)
+        except ValueError as error:
+            raise Violation(f"a response to {name} that its model takes", str(error), exchange) from None
+
+    def require_contract(self, operation: str, exchange: Exchange) -> None:
+        """Raise Violation unless a response is one of those that the contract has for an operation."""
+        errors = self.contract.response_errors(operation, exchange)
+        if errors:
+            expected = f"a response of {operation} as in the contract of wire {self.wire}"
+            raise Violation(expected, "; ".join(errors), exchange)
+
+    def structure(self, value: Any, kind: Any) -> Any:
+        """Return the model of a JSON value; raise ValueError if it does not fit."""
+        return self._converter.structure(value, kind)
