@@ -9,7 +9,7 @@ import jsonschema_rs
 
 from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.conversion.versioning import parse_version
-from tinkerwire_generated.availability import FIELD_VERSIONS, OPERATION_VERSIONS
+from tinkerwire_generated.availability import FIELD_VERSIONS
 from tinkerwire_generated.constants import PROTOBUF_OPERATIONS
 
 from .._server.http.openapi import Document, load_contract, resolve_reference
@@ -46,7 +46,7 @@ class Contract:
 
     def has_operation(self, name: str) -> bool:
         """Check whether the version has an operation."""
-        return name in self.operations and name in OPERATION_VERSIONS
+        return name in self.operations
 
     def has_field(self, model: str, field: str) -> bool:
         """Check whether the version has a field, under its name in the models."""
@@ -80,8 +80,7 @@ class Contract:
         value = exchange.json()
         if value is None and body.strip() != b"null":
             return ["the body is not JSON"]
-        validator = self._validator(operation, str(exchange.status), content[JSON].get("schema", {}))
-        return [_describe(error) for error, _ in zip(validator.iter_errors(value), range(MAX_ERRORS), strict=False)]
+        return _list_errors(self._validator(operation, str(exchange.status), content[JSON].get("schema", {})), value)
 
     def result_errors(self, result_type: str, exchange: Exchange) -> list[str]:
         """Return where the result of a future differs from its model in the contract.
@@ -98,8 +97,18 @@ class Contract:
         schemas = self.document["components"]["schemas"]
         if result_type not in schemas:
             return [f"wire {self.wire} has {result_type} as protobuf only, and the body is JSON"]
-        validator = self._validator(result_type, "result", {"$ref": f"#/components/schemas/{result_type}"})
-        return [_describe(error) for error, _ in zip(validator.iter_errors(value), range(MAX_ERRORS), strict=False)]
+        return self.model_errors(result_type, value)
+
+    def body_errors(self, operation: str, value: object) -> list[str]:
+        """Return where a JSON value differs from the successful response of an operation; media types are left out."""
+        content = self.operations[operation]["responses"].get("200", {}).get("content", {})
+        if JSON not in content:
+            return []
+        return _list_errors(self._validator(operation, "200", content[JSON].get("schema", {})), value)
+
+    def model_errors(self, model: str, value: object) -> list[str]:
+        """Return where a JSON value differs from a model."""
+        return _list_errors(self._validator(model, "result", {"$ref": f"#/components/schemas/{model}"}), value)
 
     def request_schema(self, operation: str) -> Document | None:
         """Return the schema of the JSON body of an operation, resolved; None if it has none in this version."""
@@ -112,6 +121,10 @@ class Contract:
             whole = {**schema, "components": self.document["components"]}
             self._validators[key] = jsonschema_rs.Draft202012Validator(whole)
         return self._validators[key]
+
+
+def _list_errors(validator: jsonschema_rs.Validator, value: object) -> list[str]:
+    return [_describe(error) for error, _ in zip(validator.iter_errors(value), range(MAX_ERRORS), strict=False)]
 
 
 def _describe(error: jsonschema_rs.ValidationError) -> str:
