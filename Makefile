@@ -113,7 +113,7 @@ probe-third-party: $(READY)  ## record the responses of those servers to about a
 
 lock: $(READY)  ## resolve dev.lock again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --group docs --upgrade \
-		--extra httpx --extra otel --extra codegen --extra demo --extra images --extra server pyproject.toml -o dev.lock
+		--extra httpx --extra otel --extra codegen --extra demo --extra images --extra server --extra conformance pyproject.toml -o dev.lock
 
 clean:  ## remove virtual environments and caches
 	rm -rf .venv* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
