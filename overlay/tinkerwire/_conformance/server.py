@@ -91,20 +91,40 @@ class Server:
     async def base_model(self) -> str:
         """Return the name of the model under test."""
         if self._base_model is None:
-            self._base_model = await self._share("base model", self._find_base_model)
+            self._base_model = await self.share("base model", self._find_base_model)
         return self._base_model
 
     async def session(self) -> str:
         """Return the id of the session that tests share."""
-        return await self._share("session", self._new_shared_session)
+        return await self.share("session", self._new_shared_session)
 
     async def model(self) -> Model:
         """Return the model that tests share; other tests have trained it."""
-        return await self._share("model", self._new_shared_model)
+        return await self.share("model", self.new_shared_model)
 
     async def base_sampler(self) -> Sampler:
         """Return a sampling session on the base model, which tests share."""
-        return await self._share("sampler", self.new_sampler)
+        return await self.share("sampler", self.new_sampler)
+
+    async def share(self, name: str, create: Callable[[], Awaitable[T]]) -> T:
+        """Return what a function creates; it is called once, and its failure blocks every test that needs it."""
+        if name not in self._shared:
+            try:
+                self._shared[name] = await create()
+            except Violation as error:
+                self._shared[name] = Blocked(f"{name}: {error}", error.exchange)
+        value = self._shared[name]
+        if isinstance(value, Blocked):
+            raise value
+        shared: T = value
+        return shared
+
+    async def new_shared_model(self) -> Model:
+        """Create a model that is unloaded at the end of the run; see :meth:`share`."""
+        result = await self.create_model()
+        model = Model(self.client, result.value.model_id, self.saved_paths)
+        self._shared_models.append(model)
+        return model
 
     async def new_session(self) -> str:
         """Create a session."""
@@ -230,25 +250,6 @@ class Server:
             with suppress(Exception):
                 body = models.SessionHeartbeatRequest(session_id=session_id)
                 await self.client.send(self.client.encode(session_heartbeat(body=body)))
-
-    async def _new_shared_model(self) -> Model:
-        result = await self.create_model()
-        model = Model(self.client, result.value.model_id, self.saved_paths)
-        self._shared_models.append(model)
-        return model
-
-    async def _share(self, name: str, create: Callable[[], Awaitable[T]]) -> T:
-        """Return what a function creates; it is called once, and its failure blocks every test that needs it."""
-        if name not in self._shared:
-            try:
-                self._shared[name] = await create()
-            except Violation as error:
-                self._shared[name] = Blocked(f"{name}: {error}", error.exchange)
-        value = self._shared[name]
-        if isinstance(value, Blocked):
-            raise value
-        shared: T = value
-        return shared
 
 
 @asynccontextmanager
