@@ -14,6 +14,7 @@ from .requirement import Requirement
 from .server import Server
 from .violation import Blocked, NotApplicable, ServerLost, Violation
 
+OnBegin = Callable[[Requirement], None]
 OnOutcome = Callable[[Outcome], None]
 _HINDERING = (Status.FAILED, Status.BLOCKED, Status.ERROR)
 
@@ -24,6 +25,7 @@ async def run_requirements(
     *,
     max_s: float = float("inf"),
     keep_going: bool = False,
+    on_begin: OnBegin = lambda _: None,
     on_outcome: OnOutcome = lambda _: None,
 ) -> list[Outcome]:
     """Test requirements in order and return their outcomes.
@@ -33,6 +35,7 @@ async def run_requirements(
         requirements: what to test.
         max_s: time limit of the run; requirements after it are not run.
         keep_going: go on after the server was lost, for servers that come back.
+        on_begin: called before each test.
         on_outcome: called after each test.
     """
     deadline = time.monotonic() + max_s
@@ -44,6 +47,7 @@ async def run_requirements(
         if end:
             outcome = Outcome(requirement=requirement, status=Status.NOT_RUN, reason=end)
         else:
+            on_begin(requirement)
             outcome = await run_requirement(server, requirement, outcomes)
             if outcome.status is Status.FAILED and outcome.exchange is None and outcome.reason and not keep_going:
                 end = f"the server was lost during {requirement.id}"

@@ -43,7 +43,11 @@ class WireClient:
         self.contract = Contract(dialect.max_version)
         self.recent: list[Exchange] = []
         """The last exchanges, the newest last."""
-        self._api_key = api_key
+        self.secrets: set[str] = set()
+        """All credentials that were used, which no report may show."""
+        self._api_key: str | None = None
+        if api_key is not None:
+            self.use_key(api_key)
         self._converter = Converter()
         limits = httpx.Limits(max_connections=256, max_keepalive_connections=32)
         self._http = httpx.AsyncClient(
@@ -58,6 +62,7 @@ class WireClient:
     def use_key(self, api_key: str) -> None:
         """Set the credential of later requests."""
         self._api_key = api_key
+        self.secrets.add(api_key)
 
     async def close(self) -> None:
         """Close all connections."""
