@@ -16,6 +16,8 @@ AREA_MODULES = (
     "training",
     "losses",
     "sampling",
+    "logprobs",
+    "samplers",
     "distribution",
     "futures",
     "order",

@@ -152,6 +152,31 @@ class Futures:
             raise Violation(f"the result of {call.operation.name}", f"the failure {result.failure!r}", result.exchange)
         return result
 
+    async def attempt(self, call: Call[models.UntypedAPIFuture]) -> tuple[Result | None, Exchange]:
+        """Submit work that the server may refuse, by a 4xx or by a failure.
+
+        Returns:
+            The result, or None if the work was refused; and the exchange with the result or the refusal.
+
+        Raises:
+            Violation: the server responds with a 5xx, or not at all.
+        """
+        exchange = await self._client.send(self._client.encode(call))
+        if _is_refusal(exchange):
+            return None, exchange
+        submission = Submission(call.operation.name, self._client.read(call, exchange), exchange)
+        try:
+            result = await self.wait(submission)
+        except Violation as error:
+            if error.exchange is not None and _is_refusal(error.exchange):
+                return None, error.exchange
+            raise
+        return (result if result.failure is None else None), result.exchange
+
+
+def _is_refusal(exchange: Exchange) -> bool:
+    return 400 <= exchange.status < 500 and exchange.status not in (408, 429)
+
 
 def is_unready(exchange: Exchange) -> bool:
     """Check whether the response to a poll requests another poll."""

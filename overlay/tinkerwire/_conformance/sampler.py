@@ -13,6 +13,9 @@ from .futures import Futures, Submission
 from .training_model import TOKENS
 from .wire_client import WireClient
 
+LOGPROB_TOLERANCE = 2e-3
+"""Difference of two log probabilities of one token that come from different passes through the model."""
+
 
 class Sampler:
     """A sampling session, and the number of its next sample.

@@ -20,7 +20,7 @@ from .._checkpoints.paths import parse_checkpoint_address
 from .contract import Contract
 from .futures import Futures, Result
 from .sampler import Sampler
-from .training_model import Model
+from .training_model import Model, make_datum
 from .violation import Blocked, NotApplicable, Violation
 from .wire_client import WireClient
 
@@ -28,6 +28,8 @@ T = TypeVar("T")
 LORA_RANK = 4
 SEED = 7
 HEARTBEAT_S = 10.0
+TRAINING_STEPS = 3
+"""Steps of the trained sampler: its log probabilities differ clearly from those of the base model."""
 
 
 class Server:
@@ -125,6 +127,10 @@ class Server:
         model = Model(self.client, result.value.model_id, self.saved_paths)
         self._shared_models.append(model)
         return model
+
+    async def trained_sampler(self) -> tuple[Model, Sampler]:
+        """Return a model that was trained, and a sampling session on its weights; nobody trains it again."""
+        return await self.share("trained sampler", self._new_trained_sampler)
 
     async def new_session(self) -> str:
         """Create a session."""
@@ -250,6 +256,14 @@ class Server:
             with suppress(Exception):
                 body = models.SessionHeartbeatRequest(session_id=session_id)
                 await self.client.send(self.client.encode(session_heartbeat(body=body)))
+
+    async def _new_trained_sampler(self) -> tuple[Model, Sampler]:
+        model = await self.new_shared_model()
+        for _ in range(TRAINING_STEPS):
+            await model.forward_backward([make_datum()])
+            await model.optim_step()
+        path = await model.save_for_sampler(self.new_name())
+        return model, await self.new_sampler(path)
 
 
 @asynccontextmanager
