@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -47,6 +47,8 @@ class Server:
         self.api_key = api_key
         self.missing: set[str] = set()
         """Optional operations that the server does not have."""
+        self.evidence: tuple[str, ...] = ()
+        """The observations from which the wire version was found out."""
         self.run_name = f"conformance-{secrets.token_hex(4)}"
         """Start of the names of all checkpoints of this run."""
         self.saved_paths: list[str] = []
@@ -196,6 +198,10 @@ class Server:
             )
             created, _ = await self.client.call(create_sampling_session(body=body))
         return Sampler(self.client, created.sampling_session_id)
+
+    def adopt_sessions(self, session_ids: Sequence[str]) -> None:
+        """Finish sessions that were created elsewhere at the end of the run."""
+        self._sessions += session_ids
 
     def take_sampler_seq_id(self, session_id: str) -> int:
         """Return the number of the next sampling session of a session."""
