@@ -22,6 +22,7 @@ AREA_MODULES = (
     "futures",
     "order",
     "weights",
+    "sampler_weights",
     "checkpoints",
     "protocol",
     "bad_requests",

@@ -81,7 +81,10 @@ class Futures:
 
     async def submit_request(self, operation: str, request: WireRequest) -> Submission:
         """Submit a request of any content as an operation; raise Violation without a future."""
-        exchange = await self._client.send(request)
+        return self.read_submission(operation, await self._client.send(request))
+
+    def read_submission(self, operation: str, exchange: Exchange) -> Submission:
+        """Return the submission that a response acknowledges; raise Violation without a future."""
         if exchange.status != 200:
             raise Violation(f"a future for {operation}", exchange.describe(), exchange)
         self._client.require_contract(operation, exchange)

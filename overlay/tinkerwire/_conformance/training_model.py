@@ -61,7 +61,7 @@ class Model:
 
     def __init__(self, client: WireClient, model_id: str, saved_paths: list[str]) -> None:
         self.id = model_id
-        self._saved_paths = saved_paths
+        self.saved_paths = saved_paths
         self.next_seq_id = 1
         self.futures = Futures(client)
         self._client = client
@@ -111,6 +111,14 @@ class Model:
         )
         return optim_step(body=body)
 
+    def load_weights_call(self, path: str, *, optimizer: bool = False) -> Call[models.UntypedAPIFuture]:
+        """Return a call of load_weights; the oldest wire versions do not say whether the optimizer is loaded."""
+        has_choice = self._client.contract.has_field("LoadWeightsRequest", "optimizer")
+        body = models.LoadWeightsRequest(
+            model_id=self.id, path=path, optimizer=optimizer if has_choice else None, seq_id=self.take_seq_id()
+        )
+        return load_weights(body=body)
+
     # --- operations with their results --------------------------------------------------------------------------------
 
     async def forward_backward(
@@ -145,7 +153,7 @@ class Model:
         body = models.SaveWeightsRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
         result = await self.futures.run(save_weights(body=body))
         path: str = result.value.path
-        self._saved_paths.append(path)
+        self.saved_paths.append(path)
         return path
 
     async def save_for_sampler(self, name: str, **fields: Any) -> str:
@@ -153,15 +161,12 @@ class Model:
         body = models.SaveWeightsForSamplerRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
         result = await self.futures.run(save_weights_for_sampler(body=body))
         path: str = result.value.path or ""
-        self._saved_paths.append(path)
+        self.saved_paths.append(path)
         return path
 
-    async def load_weights(self, path: str, *, optimizer: bool, **fields: Any) -> Result:
+    async def load_weights(self, path: str, *, optimizer: bool) -> Result:
         """Load a checkpoint into this model."""
-        body = models.LoadWeightsRequest(
-            model_id=self.id, path=path, optimizer=optimizer, seq_id=self.take_seq_id(), **fields
-        )
-        return await self.futures.run(load_weights(body=body))
+        return await self.futures.run(self.load_weights_call(path, optimizer=optimizer))
 
     async def get_info(self) -> models.GetInfoResponse:
         """Return the description of the model."""

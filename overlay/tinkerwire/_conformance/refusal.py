@@ -1,0 +1,34 @@
+"""Refused work: responses that reject a request, or report that its work failed."""
+
+from __future__ import annotations
+
+from tinkerwire_base.call import Call
+from tinkerwire_generated import models
+
+from .exchange import Exchange
+from .server import Server
+from .violation import expect
+
+
+async def attempt(server: Server, call: Call[models.UntypedAPIFuture]) -> Exchange:
+    """Return the response that rejects work, or the poll with its result or failure."""
+    exchange = await server.client.send(server.client.encode(call))
+    if exchange.status != 200:
+        return exchange
+    return (await server.futures.wait(server.futures.read_submission(call.operation.name, exchange))).exchange
+
+
+def is_refused(exchange: Exchange) -> bool:
+    """Check whether a response refuses work; raise Violation for a response that a client would retry."""
+    body = exchange.json()
+    if exchange.status == 200:
+        return isinstance(body, dict) and "error" in body
+    is_final = 400 <= exchange.status < 500 and exchange.status not in (408, 429)
+    expect(is_final, "a refusal with a 4xx, or a failure", exchange.describe(), exchange)
+    return True
+
+
+async def expect_refusal(server: Server, call: Call[models.UntypedAPIFuture]) -> None:
+    """Raise Violation unless the server refuses work, when it is submitted or later."""
+    exchange = await attempt(server, call)
+    expect(is_refused(exchange), "a refusal with a 4xx, or a failure", exchange.describe(), exchange)
