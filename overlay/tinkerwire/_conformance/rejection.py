@@ -1,0 +1,107 @@
+"""Rejected work: a 4xx for its submission, or a future that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import attrs
+
+from tinkerwire_base.call import Call, WireRequest
+from tinkerwire_generated import models
+
+from .exchange import Exchange
+from .futures import MAX_PAUSE_S, PAUSE_S, RESULT_TIMEOUT_S, Submission, is_unready
+from .server import Server
+from .violation import Violation
+
+UNSPECIFIC_STATUSES = (408, 429)
+"""Statuses within 4xx that do not reject the content of a request."""
+
+
+@attrs.frozen
+class Rejection:
+    """Work that the server rejected.
+
+    Args:
+        exchange: the response that rejects it.
+        at_submission: the submission was rejected, not the future.
+    """
+
+    exchange: Exchange
+    at_submission: bool
+
+
+async def submit_or_reject(
+    server: Server, call: Call[models.UntypedAPIFuture], request: WireRequest | None = None
+) -> Submission | Rejection:
+    """Submit work, and return its future or the 4xx that rejects it.
+
+    Args:
+        server: the server.
+        call: the work.
+        request: the request to send in place of that of the call.
+
+    Raises:
+        Violation: the status is neither 200 nor a 4xx that rejects the content.
+    """
+    exchange = await server.client.send(request or server.client.encode(call))
+    if _is_rejection(exchange):
+        return Rejection(exchange, at_submission=True)
+    name = call.operation.name
+    if exchange.status != 200:
+        raise Violation(f"a future for {name} or a 4xx", exchange.describe(), exchange)
+    return Submission(name, server.client.read(call, exchange), exchange)
+
+
+async def find_rejection(
+    server: Server, submission: Submission | Rejection, timeout_s: float = RESULT_TIMEOUT_S
+) -> Rejection | None:
+    """Wait for the end of work, and return its rejection; None if it succeeded.
+
+    The form of a failure does not matter here; requirements on futures test it.
+
+    Raises:
+        Violation: the work does not end in time, or a poll is answered with a 5xx.
+    """
+    if isinstance(submission, Rejection):
+        return submission
+    deadline, pause, polls = time.monotonic() + timeout_s, PAUSE_S, 0
+    while True:
+        exchange = await server.futures.poll(submission, polls)
+        if _is_rejection(exchange):
+            return Rejection(exchange, at_submission=False)
+        if not is_unready(exchange):
+            result = server.futures.read(submission, exchange)
+            return None if result.failure is None else Rejection(exchange, at_submission=False)
+        if time.monotonic() > deadline:
+            raise Violation(f"an end of {submission.operation} within {timeout_s:g} s", "none", exchange)
+        polls += 1
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, MAX_PAUSE_S)
+
+
+async def require_rejection(
+    server: Server, call: Call[models.UntypedAPIFuture], what: str, request: WireRequest | None = None
+) -> Rejection:
+    """Submit work that must be rejected, by a 4xx for the submission or by a future that fails.
+
+    Args:
+        server: the server.
+        call: the work.
+        what: the reason to reject it, such as ``an unknown model``.
+        request: the request to send in place of that of the call.
+
+    Raises:
+        Violation: the work succeeds, does not end, or is answered with a 5xx.
+    """
+    submission = await submit_or_reject(server, call, request)
+    rejection = await find_rejection(server, submission)
+    if rejection is None:
+        exchange = submission.exchange
+        raise Violation(f"a 4xx or a failed future for {call.operation.name} with {what}", "a result", exchange)
+    return rejection
+
+
+def _is_rejection(exchange: Exchange) -> bool:
+    return 400 <= exchange.status < 500 and exchange.status not in UNSPECIFIC_STATUSES
