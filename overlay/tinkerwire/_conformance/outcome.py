@@ -36,6 +36,8 @@ class Outcome:
     """Expectation of a failed test."""
     received: str = ""
     """Behaviour of the server in place of it."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """What does not work, and why, where a failed requirement is about several things."""
     reason: str = ""
     """Reason for a test that was blocked, skipped or not run."""
     exchange: Exchange | None = attrs.field(default=None, repr=False)

@@ -75,7 +75,8 @@ async def run_requirement(server: Server, requirement: Requirement, earlier: dic
         await wait_for(requirement.test(server), requirement.max_s)
         return ended(Status.PASSED)
     except Violation as error:
-        return ended(Status.FAILED, expected=error.expected, received=error.received, exchange=error.exchange)
+        details = {"expected": error.expected, "received": error.received, "parts": error.parts}
+        return ended(Status.FAILED, exchange=error.exchange, **details)
     except NotApplicable as error:
         return ended(Status.SKIPPED, reason=str(error))
     except Blocked as error:

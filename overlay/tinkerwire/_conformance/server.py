@@ -17,6 +17,7 @@ from tinkerwire_generated.api.session import create_session, finish_session, ses
 from tinkerwire_generated.api.training import create_model
 
 from .._checkpoints.paths import parse_checkpoint_address
+from .._wire.dialect import Dialect
 from .contract import Contract
 from .futures import Futures, Result
 from .sampler import Sampler
@@ -56,6 +57,7 @@ class Server:
         self._base_model = base_model
         self._shared: dict[str, Any] = {}
         self._sessions: list[str] = []
+        self._further_clients: list[WireClient] = []
         self._heartbeats: asyncio.Task[None] | None = None
         self._local_models: list[Model] = []
         self._shared_models: list[Model] = []
@@ -203,6 +205,12 @@ class Server:
         """Finish sessions that were created elsewhere at the end of the run."""
         self._sessions += session_ids
 
+    def open_client(self, dialect: Dialect) -> WireClient:
+        """Return a client of another wire version or other flags, with the key of the user; the run closes it."""
+        client = WireClient(self.client.base_url, self.api_key, dialect)
+        self._further_clients.append(client)
+        return client
+
     def take_sampler_seq_id(self, session_id: str) -> int:
         """Return the number of the next sampling session of a session."""
         number = self._sampler_seq_ids.get(session_id, 0)
@@ -237,7 +245,8 @@ class Server:
                     reason = models.SessionFinishReason(type="success")
                     body = models.FinishSessionRequest(reason=reason, detail=None)
                     await self.client.send(self.client.encode(finish_session(session_id, body=body)))
-        await self.client.close()
+        for client in (*self._further_clients, self.client):
+            await client.close()
 
     async def _unload(self, unloaded: list[Model]) -> None:
         for model in unloaded:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .exchange import Exchange
 
 
@@ -12,11 +14,18 @@ class Violation(Exception):
         expected: what the requirement asks for.
         received: what the server did.
         exchange: the request and the response that show it; None if no single one does.
+        parts: what does not work, and why, where a requirement is about several things.
     """
 
-    def __init__(self, expected: str, received: str, exchange: Exchange | None = None) -> None:
+    def __init__(
+        self,
+        expected: str,
+        received: str,
+        exchange: Exchange | None = None,
+        parts: Sequence[tuple[str, str]] = (),
+    ) -> None:
         super().__init__(f"expected {expected}, got {received}")
-        self.expected, self.received, self.exchange = expected, received, exchange
+        self.expected, self.received, self.exchange, self.parts = expected, received, exchange, tuple(parts)
 
 
 class NotApplicable(Exception):
