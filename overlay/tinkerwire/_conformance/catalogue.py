@@ -25,6 +25,8 @@ AREA_MODULES = (
     "weights",
     "sampler_weights",
     "checkpoints",
+    "downloads",
+    "runs",
     "protocol",
     "bad_requests",
     "concurrency",

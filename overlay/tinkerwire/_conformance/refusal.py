@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tinkerwire_base.call import Call
 from tinkerwire_generated import models
 
@@ -32,3 +34,10 @@ async def expect_refusal(server: Server, call: Call[models.UntypedAPIFuture]) ->
     """Raise Violation unless the server refuses work, when it is submitted or later."""
     exchange = await attempt(server, call)
     expect(is_refused(exchange), "a refusal with a 4xx, or a failure", exchange.describe(), exchange)
+
+
+async def expect_rejection(server: Server, call: Call[Any]) -> None:
+    """Raise Violation unless the server answers a call with a 4xx as the contract has it."""
+    exchange = await server.client.send(server.client.encode(call))
+    expect(exchange.status >= 400 and is_refused(exchange), "a rejection with a 4xx", exchange.describe(), exchange)
+    server.client.require_contract(call.operation.name, exchange)

@@ -100,13 +100,16 @@ class WireClient:
         Raises:
             ServerLost: the server does not accept connections.
         """
+        return await self._send(request, f"{self.base_url}{request.path}", timeout_s)
+
+    async def _send(self, request: WireRequest, url: str, timeout_s: float) -> Exchange:
         started = time.monotonic()
         response: WireResponse | None = None
         error = ""
         try:
             received = await self._http.request(
                 request.method,
-                f"{self.base_url}{request.path}",
+                url,
                 params=list(request.query) or None,
                 headers=dict(request.headers),
                 content=request.content,
@@ -122,10 +125,13 @@ class WireClient:
         except httpx.HTTPError as reason:
             error = f"the connection broke: {type(reason).__name__}: {reason}"
         query = f"?{httpx.QueryParams(list(request.query))}" if request.query else ""
-        url = f"{self.base_url}{request.path}{query}"
-        exchange = Exchange(request, url, response, error, time.monotonic() - started)
+        exchange = Exchange(request, f"{url}{query}", response, error, time.monotonic() - started)
         self.recent = [*self.recent[1 - RECENT_EXCHANGES :], exchange]
         return exchange
+
+    async def download(self, url: str) -> Exchange:
+        """Download a file without the key, and without following redirects; see :meth:`send`."""
+        return await self._send(WireRequest(method="GET", path=url, headers={}), url, REQUEST_TIMEOUT_S)
 
     async def call(self, call: Call[T], headers: Mapping[str, str] | None = None) -> tuple[T, Exchange]:
         """Send a call and return its result, read strictly, with the exchange.
