@@ -1,0 +1,234 @@
+"""Predictions: which clients work with a server, from the outcomes of its requirements."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from tinkerwire_base.conversion.versioning import parse_version
+
+from .areas.client_versions import FEATURES, VERSIONS, id_of
+from .official_steps import SHORT_PROMPT_LOGPROBS, STEPS
+from .outcome import Outcome, Status
+from .requirement import Feature, Level
+
+TINKERWIRE = "tinkerwire"
+SURVIVED_BY_TINKERWIRE = (
+    ("compute_logprobs", SHORT_PROMPT_LOGPROBS),
+    ("forward", "metrics: null"),
+    ("forward_backward", "metrics: null"),
+)
+"""Failures of all releases of the official SDK that tinkerwire survives, as name of the step and part of the reason."""
+NEEDED_BY_COOKBOOK = frozenset(
+    {
+        *(step.name for step in STEPS[Feature.TRAIN]),
+        *("create_sampling_client", "sample", "compute_logprobs", "get_tokenizer and get_base_model"),
+        *("save_state", "save_weights_for_sampler", "create_sampling_client with a path"),
+        *("save_weights_and_get_sampling_client", "create_training_client_from_state"),
+        *("get_training_run", "delete_checkpoint"),
+    }
+)
+"""Steps of programs of the cookbook."""
+
+
+class Verdict(enum.Enum):
+    """How far a client works."""
+
+    WORKS = "works"
+    IN_PART = "works in part"
+    DOES_NOT_CONNECT = "does not connect"
+    UNKNOWN = "unknown"
+    """The tests that tell were not run."""
+
+
+@attrs.frozen
+class BrokenFeature:
+    """A feature of a client that a server breaks."""
+
+    feature: Feature
+    words: str
+    """What does not work, in a few words."""
+    is_seen: bool
+    """True if the client's own requests failed; False if the effect follows from another requirement, and shows in
+    some situations only."""
+
+
+@attrs.frozen
+class Prediction:
+    """How far a client works with a server."""
+
+    client: str
+    """Name and version of the client."""
+    verdict: Verdict
+    broken: tuple[BrokenFeature, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Ids of the failed requirements behind it."""
+    runs_on: str = ""
+    """Release of the official SDK with which the client works best, for clients on top of it."""
+
+    def breaks(self, feature: Feature) -> bool:
+        """Check whether the client's own requests for a feature failed."""
+        return any(broken.feature is feature and broken.is_seen for broken in self.broken)
+
+    def describe(self) -> str:
+        """Return verdict and broken features in one line."""
+        details = "; ".join(f"{broken.feature.value}: {broken.words}" for broken in self.broken)
+        base = f", best with SDK {self.runs_on}" if self.runs_on and self.verdict is not Verdict.UNKNOWN else ""
+        return f"{self.verdict.value}{base}{f' ({details})' if details else ''}"
+
+
+@attrs.frozen
+class Cookbook:
+    """Releases of the cookbook, which runs on the official SDK."""
+
+    name: str
+    oldest: str
+    """The first version of the SDK that it accepts."""
+    newest: str | None = None
+
+    def accepts(self, version: str) -> bool:
+        """Check whether it runs on a version of the SDK."""
+        parsed = parse_version(version)
+        return parse_version(self.oldest) <= parsed and (self.newest is None or parsed <= parse_version(self.newest))
+
+
+COOKBOOKS = (Cookbook("cookbook 0.5", "0.22.3"), Cookbook("cookbook 0.6", "0.38.0"))
+
+
+def predict(outcomes: Iterable[Outcome], wire: str) -> list[Prediction]:
+    """Return what to expect of each client.
+
+    Args:
+        outcomes: outcomes of a run, of all areas or of ``client_versions`` only.
+        wire: the wire version that was tested.
+    """
+    by_id = {outcome.requirement.id: outcome for outcome in outcomes}
+    sdks = [_predict_sdk(by_id, version) for version in sorted(VERSIONS, key=parse_version)]
+    cookbooks = [_predict_cookbook(by_id, cookbook) for cookbook in COOKBOOKS]
+    return [*sdks, _predict_tinkerwire(by_id, wire), *cookbooks]
+
+
+def _predict_sdk(by_id: Mapping[str, Outcome], version: str) -> Prediction:
+    client = f"official SDK {version}"
+    found = {feature: by_id.get(id_of(version, feature)) for feature in FEATURES}
+    connection = found[Feature.CONNECT]
+    if connection is None or connection.status not in (Status.PASSED, Status.FAILED):
+        return Prediction(client, Verdict.UNKNOWN)
+    if connection.status is Status.FAILED:
+        words = shorten(connection.received)
+        return Prediction(
+            client,
+            Verdict.DOES_NOT_CONNECT,
+            (BrokenFeature(Feature.CONNECT, words, is_seen=True),),
+            (connection.requirement.id,),
+        )
+    broken, reasons = [], []
+    for feature, outcome in found.items():
+        if outcome is not None and outcome.status is Status.FAILED:
+            broken.append(BrokenFeature(feature, _list_steps(outcome), is_seen=True))
+            reasons.append(outcome.requirement.id)
+    for identifier, risk in _find_risks(by_id, version):
+        broken.append(risk)
+        reasons.append(identifier)
+    return Prediction(client, Verdict.IN_PART if broken else Verdict.WORKS, tuple(broken), tuple(reasons))
+
+
+def _find_risks(by_id: Mapping[str, Outcome], version: str) -> list[tuple[str, BrokenFeature]]:
+    return [
+        (identifier, BrokenFeature(breakage.feature, breakage.effect, is_seen=False))
+        for identifier, outcome in by_id.items()
+        if outcome.status is Status.FAILED and outcome.requirement.level is not Level.MAY
+        for breakage in outcome.requirement.breaks
+        if breakage.covers(version)
+    ]
+
+
+def _list_steps(outcome: Outcome, needed: frozenset[str] | None = None) -> str:
+    names = [name for name, _ in outcome.parts if needed is None or name in needed]
+    return f"no {', '.join(names)}" if outcome.parts else shorten(outcome.received)
+
+
+def _predict_cookbook(by_id: Mapping[str, Outcome], cookbook: Cookbook) -> Prediction:
+    """Return the prediction on the release of the SDK with which the fewest things that it needs break."""
+    candidates = []
+    for version in sorted(filter(cookbook.accepts, VERSIONS), key=parse_version, reverse=True):
+        sdk = _predict_sdk(by_id, version)
+        if sdk.verdict in (Verdict.UNKNOWN, Verdict.DOES_NOT_CONNECT):
+            rank = 1 if sdk.verdict is Verdict.DOES_NOT_CONNECT else 2
+            candidates.append((rank, 0, version, attrs.evolve(sdk, client=cookbook.name, runs_on=version)))
+            continue
+        broken: list[BrokenFeature] = []
+        reasons: list[str] = []
+        for feature, reason in zip(sdk.broken, sdk.reasons, strict=True):
+            words = _list_steps(by_id[reason], NEEDED_BY_COOKBOOK) if feature.is_seen else feature.words
+            if words != "no ":
+                broken.append(attrs.evolve(feature, words=words))
+                reasons.append(reason)
+        verdict = Verdict.IN_PART if broken else Verdict.WORKS
+        prediction = Prediction(cookbook.name, verdict, tuple(broken), tuple(reasons), version)
+        candidates.append((0, len(broken), version, prediction))
+    best = min(candidates, key=lambda candidate: candidate[:2])
+    return best[3]
+
+
+def _predict_tinkerwire(by_id: Mapping[str, Outcome], wire: str) -> Prediction:
+    """Return the prediction for tinkerwire, which speaks every version: a step fails if no release can do it."""
+    known = [version for version in VERSIONS if id_of(version, Feature.CONNECT) in by_id]
+    connected = [version for version in known if by_id[id_of(version, Feature.CONNECT)].status is Status.PASSED]
+    if not known:
+        return Prediction(TINKERWIRE, Verdict.UNKNOWN)
+    if not connected:
+        reason = id_of(known[0], Feature.CONNECT)
+        words = shorten(by_id[reason].received)
+        broken = BrokenFeature(Feature.CONNECT, words, is_seen=True)
+        return Prediction(TINKERWIRE, Verdict.DOES_NOT_CONNECT, (broken,), (reason,))
+    features: list[BrokenFeature] = []
+    reasons: list[str] = []
+    for feature in FEATURES[1:]:
+        failed, causes = _find_common_failures(by_id, feature, connected, wire)
+        if failed:
+            features.append(BrokenFeature(feature, f"no {', '.join(failed)}", is_seen=True))
+            reasons.append(causes)
+    verdict = Verdict.IN_PART if features else Verdict.WORKS
+    return Prediction(TINKERWIRE, verdict, tuple(features), tuple(reasons))
+
+
+def _find_common_failures(
+    by_id: Mapping[str, Outcome], feature: Feature, versions: Sequence[str], wire: str
+) -> tuple[list[str], str]:
+    """Return the steps that no release can do, and the requirement that shows it.
+
+    Steps that are newer than the wire version are left out: the server does not claim them.
+    """
+    names: list[str] = []
+    cause = ""
+    for step in STEPS[feature]:
+        if not step.applies_to(wire):
+            continue
+        able = [version for version in versions if step.applies_to(version)]
+        failures = {version: _reason(by_id, feature, version, step.name) for version in able}
+        survived = any(
+            name == step.name and text in reason
+            for name, text in SURVIVED_BY_TINKERWIRE
+            for reason in failures.values()
+            if reason
+        )
+        if able and all(failures.values()) and not survived:
+            names.append(step.name)
+            cause = cause or id_of(able[-1], feature)
+    return names, cause
+
+
+def _reason(by_id: Mapping[str, Outcome], feature: Feature, version: str, step: str) -> str:
+    """Return why a step of a release failed; nothing if it did not."""
+    outcome = by_id.get(id_of(version, feature))
+    if outcome is None or outcome.status is not Status.FAILED:
+        return ""
+    return next((reason for name, reason in outcome.parts if name == step), "")
+
+
+def shorten(text: str, length: int = 80) -> str:
+    """Return the start of a text."""
+    return text if len(text) <= length else f"{text[:length].rstrip()} ..."
