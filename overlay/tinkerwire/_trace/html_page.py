@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from .._page.document import render_document, render_facts
 from .advice import Advice
 from .analysis import Analysis, KindRow, StepRow
 from .reading import Trace
@@ -30,13 +31,7 @@ def render_page(trace: Trace, analysis: Analysis, advice: Sequence[Advice]) -> s
         f"<p>{escape(analysis.cost)}</p>",
     ]
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>{escape(title)}</h1>\n" + "\n".join(section for section in sections if section) + "\n</main>\n</body>\n"
-        "</html>\n"
-    )
+    return render_document(title, sections, style=style)
 
 
 def _facts(trace: Trace, analysis: Analysis) -> str:
@@ -50,9 +45,8 @@ def _facts(trace: Trace, analysis: Analysis) -> str:
     if analysis.silence is not None:
         under_way = format_counts(analysis.silence.under_way)
         facts.append((f"{analysis.silence.duration:.3f} s", f"longest silence; under way: {under_way}"))
-    items = "".join(f"<li><b>{escape(value)}</b> {escape(name)}</li>" for value, name in facts)
     gaps = "".join(f'<p class="gap">{escape(gap)}</p>' for gap in describe_gaps(trace))
-    return f'<p class="path">{escape(trace.path)}</p>{gaps}<ul class="facts">{items}</ul>'
+    return f'<p class="path">{escape(trace.path)}</p>{gaps}{render_facts(facts)}'
 
 
 def _advice(advice: Sequence[Advice]) -> str:

@@ -1,0 +1,1 @@
+"""Pages of HTML that need neither network nor other files, and their common style."""
