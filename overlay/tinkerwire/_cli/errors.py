@@ -7,9 +7,9 @@ import re
 
 import click
 
+from .._credentials.key_text import KEY_TEXT
+
 HIDDEN = "***"
-KEY_TEXT = re.compile(r"\beyJ[\w-]+\.[\w.-]*|\b(?:tml|sk|pk|hf|glpat|xox[a-z]|gh[a-z])[-_][\w.-]{6,}|\bAKIA\w{12}")
-"""Text that looks like an API key or a token."""
 WORD = re.compile(r"-{0,2}[a-z]+(-[a-z]+)*")
 """Names of commands and options; other text may be a key, and is not repeated in an error."""
 MAX_WORD_LENGTH = 30
