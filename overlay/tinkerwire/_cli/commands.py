@@ -20,6 +20,7 @@ COMMANDS: dict[str, Row] = {
     "checkpoint": Row("checkpoint", "List, download, publish and delete checkpoints."),
     "completion": Row("completion", "Print the completion script of a shell."),
     "config": Row("config", "Show the settings in use and their sources."),
+    "conformance": Row("conformance", "Test a server of the Tinker API against the contract."),
     "demo": Row("demo", "Train, sample and reinforce a small model, offline."),
     "doctor": Row("doctor", "Check the connection to the server, step by step."),
     "model": Row("model", "List the models of the server."),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import orjson
 
-from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
+from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
 
 from .._credentials.shareable_headers import is_shareable
 
@@ -52,6 +53,23 @@ class Exchange:
         if self.response is None:
             return self.error
         return f"HTTP {self.status} {shorten(body_text(self.response.content, self.media_type), 300)}".strip()
+
+
+def find_submission(poll: Exchange, recent: Sequence[Exchange]) -> Exchange | None:
+    """Return the exchange that created the future of a poll; None for another request, or if it is not recent."""
+    try:
+        body = orjson.loads(poll.request.content or b"")
+    except orjson.JSONDecodeError:
+        return None
+    request_id = body.get("request_id") if isinstance(body, dict) else None
+    if not isinstance(request_id, str):
+        return None
+    for exchange in reversed(recent):
+        if exchange.request.path != poll.request.path and exchange.media_type == JSON:
+            created = exchange.json()
+            if isinstance(created, dict) and created.get("request_id") == request_id:
+                return exchange
+    return None
 
 
 def body_text(content: bytes | None, media_type: str) -> str:

@@ -42,3 +42,5 @@ class Outcome:
     """Reason for a test that was blocked, skipped or not run."""
     exchange: Exchange | None = attrs.field(default=None, repr=False)
     """The request and response that show a failure."""
+    submission: Exchange | None = attrs.field(default=None, repr=False)
+    """The request that submitted the work, if ``exchange`` is a poll for its result."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from .._futures.logger import log
 from .._futures.timeout import wait_for
+from .exchange import Exchange, find_submission
 from .outcome import Outcome, Status
 from .requirement import Requirement
 from .server import Server
@@ -69,7 +70,15 @@ async def run_requirement(server: Server, requirement: Requirement, earlier: dic
 
     def ended(status: Status, **details: object) -> Outcome:
         seconds = time.monotonic() - started
-        return Outcome(requirement=requirement, status=status, seconds=seconds, **details)  # type: ignore[arg-type]
+        exchange = details.get("exchange")
+        submission = find_submission(exchange, server.client.recent) if isinstance(exchange, Exchange) else None
+        return Outcome(
+            requirement=requirement,
+            status=status,
+            seconds=seconds,
+            submission=submission,
+            **details,  # type: ignore[arg-type]
+        )
 
     try:
         await wait_for(requirement.test(server), requirement.max_s)

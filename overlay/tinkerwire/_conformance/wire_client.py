@@ -23,7 +23,7 @@ from .violation import ServerLost, Violation
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
 KEY_HEADER = "x-api-key"
-RECENT_EXCHANGES = 12
+RECENT_EXCHANGES = 32
 
 
 class WireClient:
