@@ -29,6 +29,8 @@ T = TypeVar("T")
 LORA_RANK = 4
 SEED = 7
 HEARTBEAT_S = 10.0
+CREATION_TIMEOUT_S = 30.0
+"""Time for which the end of a run waits for the creation of a model that an interrupted test began."""
 TRAINING_STEPS = 3
 """Steps of the trained sampler: its log probabilities differ clearly from those of the base model."""
 
@@ -60,6 +62,8 @@ class Server:
         self._further_clients: list[WireClient] = []
         self._heartbeats: asyncio.Task[None] | None = None
         self._local_models: list[Model] = []
+        self._creations: set[asyncio.Future[Result]] = set()
+        """Creations of models whose tests do not wait for them, or not any more."""
         self._shared_models: list[Model] = []
         self._model_seq_ids: dict[str, int] = {}
         self._sampler_seq_ids: dict[str, int] = {}
@@ -163,7 +167,14 @@ class Server:
     async def create_model(self, *, session_id: str | None = None, **lora: Any) -> Result:
         """Create a model and return the result; the caller unloads it. See :meth:`new_model`."""
         body = await self.create_model_request(session_id=session_id, **lora)
-        return await self.futures.run(create_model(body=body))
+        # The end of a test, or of the run, does not end the creation, so that the model can be unloaded.
+        creation = asyncio.ensure_future(self.futures.run(create_model(body=body)))
+        self._creations.add(creation)
+        try:
+            return await asyncio.shield(creation)
+        finally:
+            if creation.done():
+                self._creations.discard(creation)
 
     async def create_model_request(self, *, session_id: str | None = None, **lora: Any) -> models.CreateModelRequest:
         """Return the request of a new model under the next model_seq_id of its session."""
@@ -234,6 +245,7 @@ class Server:
         """Delete what the run made on the server, and close all connections; failures are ignored."""
         if self._heartbeats is not None:
             self._heartbeats.cancel()
+        await self._adopt_creations()
         await self._unload([*self._local_models, *self._shared_models])
         for path in self.saved_paths:
             with suppress(Exception):
@@ -247,6 +259,17 @@ class Server:
                     await self.client.send(self.client.encode(finish_session(session_id, body=body)))
         for client in (*self._further_clients, self.client):
             await client.close()
+
+    async def _adopt_creations(self) -> None:
+        """Wait for models that were still being created when their tests ended."""
+        if not self._creations:
+            return
+        ended, running = await asyncio.wait(self._creations, timeout=CREATION_TIMEOUT_S)
+        for creation in running:
+            creation.cancel()
+        for creation in ended:
+            if not creation.cancelled() and creation.exception() is None:
+                self.adopt(creation.result().value.model_id)
 
     async def _unload(self, unloaded: list[Model]) -> None:
         for model in unloaded:
