@@ -223,7 +223,7 @@ async def last_n_limits_logprobs(server: Server) -> None:
     needs=("SMP-001",),
 )
 async def last_n_needs_prompt_logprobs(server: Server) -> None:
-    """prompt_logprobs_last_n is refused if it is 0, and if prompt_logprobs is false."""
+    """A prompt_logprobs_last_n of 0 is refused, and so is any without prompt_logprobs."""
     sampler = await server.base_sampler()
     for wants, last_n in ((True, 0), (False, LAST)):
         fields = {"prompt_logprobs": wants, "prompt_logprobs_last_n": last_n}

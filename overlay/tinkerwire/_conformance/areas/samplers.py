@@ -104,7 +104,7 @@ async def unknown_session_is_refused(server: Server) -> None:
     breaks=[Breakage("0.9.0", None, Feature.SAMPLE, "raises in get_tokenizer of a sampling client")],
 )
 async def sampler_has_base_model(server: Server) -> None:
-    """get_sampler returns the base model of a sampling session, and no path if it is on the base model."""
+    """The sampler that get_sampler returns has its base model, and no path if it is on the base model."""
     sampler = await server.base_sampler()
     info, exchange = await server.client.call(get_sampler(sampler.id))
     name = await server.base_model()
@@ -122,7 +122,7 @@ async def sampler_has_base_model(server: Server) -> None:
     breaks=[Breakage("0.38.0", None, Feature.SAMPLE, "cannot create a sampling client on saved weights")],
 )
 async def sampler_has_path(server: Server) -> None:
-    """get_sampler returns the base model and the path of a sampling session on saved weights."""
+    """The sampler that get_sampler returns for saved weights has its base model and a path."""
     _, sampler = await server.trained_sampler()
     info, exchange = await server.client.call(get_sampler(sampler.id))
     name = await server.base_model()
@@ -139,7 +139,7 @@ async def sampler_has_path(server: Server) -> None:
     needs=("SPL-005",),
 )
 async def unknown_sampler_is_refused(server: Server) -> None:
-    """get_sampler refuses an unknown id with a 4xx."""
+    """An unknown id is refused by get_sampler with a 4xx."""
     _expect_refusal(await server.client.send(server.client.encode(get_sampler(UNKNOWN))))
 
 
@@ -187,7 +187,7 @@ async def copies_have_numbers(server: Server) -> None:
     needs=("SPL-009",),
 )
 async def unknown_session_has_no_copies(server: Server) -> None:
-    """join_sampling_session refuses an unknown sampling session with a 4xx."""
+    """An unknown sampling session is refused by join_sampling_session with a 4xx."""
     body = models.JoinSamplingSessionRequest(sampling_session_id=UNKNOWN)
     _expect_refusal(await server.client.send(server.client.encode(join_sampling_session(body=body))))
 
