@@ -144,8 +144,12 @@ class Server:
         """Create a session."""
         body = models.CreateSessionRequest(tags=["conformance"], user_metadata=None, sdk_version=self.wire)
         created, _ = await self.client.call(create_session(body=body))
-        self._sessions.append(created.session_id)
+        self.adopt_session(created.session_id)
         return created.session_id
+
+    def adopt_session(self, session_id: str) -> None:
+        """Note a session that a test created itself; it is finished at the end of the run."""
+        self._sessions.append(session_id)
 
     async def new_model(self, *, session_id: str | None = None, rank: int = LORA_RANK, **lora: Any) -> Model:
         """Create a model for one test, which is unloaded after it.
@@ -179,8 +183,7 @@ class Server:
     async def create_model_request(self, *, session_id: str | None = None, **lora: Any) -> models.CreateModelRequest:
         """Return the request of a new model under the next model_seq_id of its session."""
         session_id = session_id or await self.session()
-        number = self._model_seq_ids.get(session_id, 0)
-        self._model_seq_ids[session_id] = number + 1
+        number = self.take_model_seq_id(session_id)
         return models.CreateModelRequest(
             session_id=session_id,
             model_seq_id=number,
@@ -221,6 +224,12 @@ class Server:
         client = WireClient(self.client.base_url, self.api_key, dialect)
         self._further_clients.append(client)
         return client
+
+    def take_model_seq_id(self, session_id: str) -> int:
+        """Return the number of the next model of a session."""
+        number = self._model_seq_ids.get(session_id, 0)
+        self._model_seq_ids[session_id] = number + 1
+        return number
 
     def take_sampler_seq_id(self, session_id: str) -> int:
         """Return the number of the next sampling session of a session."""
