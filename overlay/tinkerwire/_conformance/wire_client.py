@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -24,6 +24,7 @@ T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
 KEY_HEADER = "x-api-key"
 RECENT_EXCHANGES = 32
+CHUNK_BYTES = 16
 
 
 class WireClient:
@@ -94,15 +95,22 @@ class WireClient:
             WireRequest(method=method, path=f"/api/v1/{path}", headers={**plain, **named}, content=content)
         )
 
-    async def send(self, request: WireRequest, timeout_s: float = REQUEST_TIMEOUT_S) -> Exchange:
+    async def send(
+        self, request: WireRequest, timeout_s: float = REQUEST_TIMEOUT_S, *, is_chunked: bool = False
+    ) -> Exchange:
         """Send a request once, and return what came back, whatever it is.
+
+        Args:
+            request: the request.
+            timeout_s: time limit of each step: to connect, to send and to receive.
+            is_chunked: send the body in chunks, without its length.
 
         Raises:
             ServerLost: the server does not accept connections.
         """
-        return await self._send(request, f"{self.base_url}{request.path}", timeout_s)
+        return await self._send(request, f"{self.base_url}{request.path}", timeout_s, is_chunked=is_chunked)
 
-    async def _send(self, request: WireRequest, url: str, timeout_s: float) -> Exchange:
+    async def _send(self, request: WireRequest, url: str, timeout_s: float, *, is_chunked: bool = False) -> Exchange:
         started = time.monotonic()
         response: WireResponse | None = None
         error = ""
@@ -112,7 +120,7 @@ class WireClient:
                 url,
                 params=list(request.query) or None,
                 headers=dict(request.headers),
-                content=request.content,
+                content=_chunks(request.content) if is_chunked else request.content,
                 timeout=timeout_s,
             )
             response = WireResponse(
@@ -164,3 +172,9 @@ class WireClient:
     def structure(self, value: Any, kind: Any) -> Any:
         """Return the model of a JSON value; raise ValueError if it does not fit."""
         return self._converter.structure(value, kind)
+
+
+async def _chunks(content: bytes | None) -> AsyncIterator[bytes]:
+    body = content or b""
+    for start in range(0, len(body), CHUNK_BYTES):
+        yield body[start : start + CHUNK_BYTES]

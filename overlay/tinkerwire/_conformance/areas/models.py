@@ -100,21 +100,6 @@ async def concurrent_models_have_different_ids(server: Server) -> None:
     expect(different, "two different ids", first.value.model_id, second.exchange)
 
 
-@AREA.must(
-    6,
-    contract="create_model",
-    remedy="Keep the weights, gradients and optimizer of each model apart.",
-    needs=("MOD-001"),
-)
-async def models_are_independent(server: Server) -> None:
-    """A step of one model does not change another model."""
-    still, trained = await server.new_model(), await server.new_model()
-    before = await _logprobs(still)
-    await _train(trained)
-    after = await _logprobs(still)
-    expect(_difference(before, after) < TOLERANCE, "the same logprobs as before", f"{after[0][:4]}...")
-
-
 @AREA.should(
     7,
     contract="create_model",
@@ -132,7 +117,7 @@ async def new_model_equals_base_model(server: Server) -> None:
     8,
     contract="LoraConfig.seed",
     remedy="Draw the first values of an adapter from the seed of lora_config only.",
-    needs=("MOD-006",),
+    needs=("MOD-001",),
 )
 async def equal_seeds_give_equal_models(server: Server) -> None:
     """Two models with the same seed and the same training compute the same."""
@@ -198,19 +183,6 @@ async def unknown_model_is_not_found(server: Server) -> None:
     """An unknown model has no description."""
     exchange = await server.client.send(server.client.encode(get_info(body=models.GetInfoRequest(model_id=UNKNOWN_ID))))
     expect(400 <= exchange.status < 500, "404", exchange.describe(), exchange)
-
-
-@AREA.must(
-    13,
-    contract="forward_backward 404",
-    remedy="Reject operations on a model that does not exist with 404, and never create it.",
-    needs=("MOD-001",),
-)
-async def unknown_model_is_not_trained(server: Server) -> None:
-    """A training operation on an unknown model is rejected, at once or as the failure of its future."""
-    model = Model(server.client, UNKNOWN_ID, [])
-    call = model.forward_backward_call([make_datum()])
-    await _expect_refusal(server, call)
 
 
 @AREA.should(
@@ -290,21 +262,6 @@ async def model_can_be_unloaded(server: Server) -> None:
     model = server.adopt(result.value.model_id)
     ended = await server.futures.wait(await model.unload())
     expect(ended.failure is None, "a result", ended.failure, ended.exchange)
-
-
-@AREA.should(
-    19,
-    contract="unload_model",
-    remedy="Reject operations on a model after unload_model.",
-    operations=("unload_model",),
-    until="0.26.2",
-    needs=("MOD-018",),
-)
-async def unloaded_model_is_gone(server: Server) -> None:
-    """An operation on a model that was unloaded is rejected, at once or as the failure of its future."""
-    model = await server.new_model()
-    await server.futures.wait(await model.unload())
-    await _expect_refusal(server, model.forward_call([make_datum()]))
 
 
 async def _create(server: Server) -> Result:

@@ -1,0 +1,181 @@
+"""Requirements on media types: JSON, protobuf, compression."""
+
+from __future__ import annotations
+
+import attrs
+import zstandard
+
+from tinkerwire_base.call import JSON, PROTOBUF
+from tinkerwire_generated.api.service import get_server_capabilities
+
+from ...futures import POLL_TIMEOUT_S, is_unready
+from ...requirement import Breakage, Feature
+from ...server import Server
+from ...training_model import make_datum
+from ...violation import NotApplicable, Violation, expect
+from .area import AREA, adopt_session, session_request
+
+PROTOBUF_RESULTS_SINCE = "0.18.2"
+PROTOBUF_BATCHES_SINCE = "0.25.0"
+"""The first version whose clients send batches as protobuf only, and read samples as protobuf only."""
+ZSTD_SINCE = "0.22.7"
+TOLERANCE = 2e-3
+
+
+@AREA.should(
+    40,
+    contract="get_server_capabilities 200",
+    remedy="Send JSON with Content-Type: application/json.",
+    needs=("SRV-002",),
+)
+async def json_has_its_media_type(server: Server) -> None:
+    """A JSON response has the media type application/json."""
+    exchange = await server.client.send(server.client.encode(get_server_capabilities()))
+    expect(exchange.media_type == JSON, JSON, exchange.media_type or "none", exchange)
+
+
+@AREA.should(
+    41,
+    contract="create_session",
+    remedy="Ignore parameters of Content-Type and the case of its name, such as charset=utf-8.",
+    needs=("SES-001",),
+)
+async def media_type_may_have_parameters(server: Server) -> None:
+    """A JSON request may name its charset, and accept any media type."""
+    request = session_request(server)
+    headers = {**request.headers, "content-type": "Application/JSON; charset=utf-8", "accept": "*/*"}
+    exchange = await server.client.send(attrs.evolve(request, headers=headers))
+    adopt_session(server, exchange)
+    expect(exchange.status < 300, "a session", exchange.describe(), exchange)
+
+
+@AREA.should(
+    42,
+    contract="create_session",
+    remedy="Answer a body of another media type with 415.",
+    needs=("SES-001",),
+)
+async def other_media_type_is_rejected(server: Server) -> None:
+    """A body that is text and not JSON is rejected with a status from 400 to 499."""
+    request = session_request(server)
+    headers = {**request.headers, "content-type": "text/plain"}
+    exchange = await server.client.send(attrs.evolve(request, headers=headers, content=b"hello"))
+    expect(400 <= exchange.status < 500, "415", exchange.describe(), exchange)
+
+
+@AREA.must(
+    43,
+    since=PROTOBUF_BATCHES_SINCE,
+    contract="retrieve_future 200",
+    remedy="Send results of samples and batches as protobuf; clients of this version do not read them as JSON.",
+    needs=("SMP-001",),
+    breaks=[Breakage("0.38.0", None, Feature.SAMPLE, "raises ValueError on every sample")],
+)
+async def samples_are_protobuf(server: Server) -> None:
+    """The result of a sample is protobuf if the poll accepts it."""
+    sampler = await server.base_sampler()
+    result = await server.futures.wait(await sampler.submit())
+    expect(result.exchange.media_type == PROTOBUF, PROTOBUF, result.exchange.media_type, result.exchange)
+
+
+@AREA.should(
+    44,
+    until=PROTOBUF_BATCHES_SINCE,
+    contract="retrieve_future 200",
+    remedy="Send a result as JSON if the Accept header of the poll has no application/x-protobuf.",
+    needs=("FUT-002",),
+    breaks=[Breakage("0.3.0", "0.16.1", Feature.TRAIN, "cannot read the results")],
+)
+async def json_results_on_demand(server: Server) -> None:
+    """The result of a batch is JSON if the poll accepts only JSON."""
+    model = await server.model()
+    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    await server.futures.wait(submission)
+    request = server.futures.poll_request(submission.request_id, submission.result_type)
+    request = attrs.evolve(request, headers={**request.headers, "accept": JSON})
+    exchange = await server.client.send(request, POLL_TIMEOUT_S)
+    expect(exchange.media_type == JSON and not is_unready(exchange), JSON, exchange.describe(), exchange)
+    server.futures.read(submission, exchange)
+
+
+@AREA.must(
+    45,
+    contract="retrieve_future 200",
+    remedy="Send all results except those of samples and batches as JSON, whatever the poll accepts.",
+    needs=("FUT-002",),
+    breaks=[Breakage("0.38.0", None, Feature.TRAIN, "raises ValueError in place of the result")],
+)
+async def other_results_are_json(server: Server) -> None:
+    """The result of an operation that is neither a sample nor a batch is JSON."""
+    model = await server.model()
+    submission = await server.futures.submit(model.optim_step_call(learning_rate=0.0))
+    result = await server.futures.wait(submission)
+    expect(result.exchange.media_type == JSON, JSON, result.exchange.media_type, result.exchange)
+
+
+@AREA.should(
+    46,
+    since=PROTOBUF_BATCHES_SINCE,
+    contract="forward_backward 422",
+    remedy="Reject a body that is no protobuf message of the contract with 400 or 422.",
+    needs=("TRN-001",),
+)
+async def wrong_protobuf_is_rejected(server: Server) -> None:
+    """A batch that is not a valid protobuf message is rejected with a status from 400 to 499."""
+    model = await server.new_model()
+    request = server.client.encode(model.forward_backward_call([make_datum()]))
+    for content in (b"\xff\xff\xff\xff", (request.content or b"")[:-3]):
+        exchange = await server.client.send(attrs.evolve(request, content=content))
+        expect(400 <= exchange.status < 500, "400 or 422", exchange.describe(), exchange)
+
+
+@AREA.must(
+    47,
+    since=ZSTD_SINCE,
+    contract=("ClientConfigResponse.proto_compress_fwdbwd", "forward_backward"),
+    remedy="Read batches with Content-Encoding: zstd if the flag proto_compress_fwdbwd is set.",
+    needs=("TRN-001",),
+    breaks=[Breakage("0.38.0", None, Feature.TRAIN, "raises on every batch")],
+)
+async def compressed_batch_is_read(server: Server) -> None:
+    """A batch that is compressed by zstd has the same result as one that is not, if client/config asks for it."""
+    _require_zstd(server)
+    model = await server.model()
+    request = server.client.encode(model.forward_backward_call([make_datum()]))
+    if request.headers.get("content-encoding") != "zstd":
+        raise NotApplicable("client/config does not ask for protobuf")
+    result = await server.futures.wait(await server.futures.submit_request("forward_backward", request))
+    expect(result.failure is None, "a result", result.failure, result.exchange)
+    plain = server.client.encode(model.forward_backward_call([make_datum()]))
+    headers = {name: value for name, value in plain.headers.items() if name != "content-encoding"}
+    content = zstandard.ZstdDecompressor().decompressobj().decompress(plain.content or b"")
+    plain = attrs.evolve(plain, headers=headers, content=content)
+    other = await server.futures.wait(await server.futures.submit_request("forward_backward", plain))
+    expect(other.failure is None, "a result without compression", other.failure, other.exchange)
+    first, second = (item.value.loss_fn_outputs[0]["logprobs"].tolist() for item in (result, other))
+    is_same = all(abs(left - right) < TOLERANCE for left, right in zip(first, second, strict=True))
+    expect(is_same, f"the logprobs {second[:4]}...", f"{first[:4]}...", result.exchange)
+
+
+@AREA.should(
+    48,
+    since=ZSTD_SINCE,
+    contract="forward_backward",
+    remedy="Reject a body that is not valid zstd with 400.",
+    needs=("PRO-047",),
+)
+async def wrong_compression_is_rejected(server: Server) -> None:
+    """A body that is not valid zstd, though its header says so, is rejected with a status from 400 to 499."""
+    _require_zstd(server)
+    model = await server.new_model()
+    request = server.client.encode(model.forward_backward_call([make_datum()]))
+    if request.headers.get("content-encoding") != "zstd":
+        raise NotApplicable("client/config does not ask for protobuf")
+    exchange = await server.client.send(attrs.evolve(request, content=b"not zstd at all"))
+    if not 400 <= exchange.status < 500:
+        raise Violation("400", exchange.describe(), exchange)
+
+
+def _require_zstd(server: Server) -> None:
+    if not server.client.dialect.config.proto_compress_fwdbwd:
+        raise NotApplicable("client/config does not ask for compression")
