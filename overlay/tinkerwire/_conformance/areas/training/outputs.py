@@ -32,7 +32,7 @@ WEIGHTS = (1.0, 0.5, 2.0, 0.0, 1.0, 0.0, 0.25, 3.0)
     breaks=[CANNOT_TRAIN],
 )
 async def forward_backward_returns_output(server: Server) -> None:
-    """forward_backward ends in an output with one entry for each datum."""
+    """A forward_backward ends in an output with one entry for each datum."""
     output = await (await server.model()).forward_backward([make_datum(), make_datum(OTHER_TOKENS)])
     count = len(output.loss_fn_outputs)
     expect(count == 2, "2 outputs for 2 datums", count, server.client.recent[-1])
@@ -46,7 +46,7 @@ async def forward_backward_returns_output(server: Server) -> None:
     breaks=[CANNOT_TRAIN],
 )
 async def optim_step_ends(server: Server) -> None:
-    """optim_step ends in a result."""
+    """An optim_step ends in a result."""
     model = await server.model()
     await model.forward_backward([make_datum()])
     await model.optim_step(learning_rate=1e-4)
@@ -256,7 +256,7 @@ async def targets_are_those_of_the_datum(server: Server) -> None:
     needs=("TRN-004",),
 )
 async def positions_may_have_many_targets(server: Server) -> None:
-    """target_tokens may have two dimensions, for several targets at each position."""
+    """The tensor target_tokens may have two dimensions, for several targets at each position."""
     model = await server.model()
     targets = [[*TOKENS[1:], TOKENS[0]], list(OTHER_TOKENS)]
     shape = [len(TOKENS), 2]

@@ -173,7 +173,7 @@ async def step_clears_gradients(server: Server) -> None:
     breaks=[WRONG_NUMBERS],
 )
 async def forward_backward_keeps_weights(server: Server) -> None:
-    """forward_backward does not change the model before optim_step, and repeated work has the same logprobs."""
+    """A forward_backward does not change the model before optim_step, and repeated work has the same logprobs."""
     model = await server.model()
     before = await model.logprobs()
     for _ in range(2):
