@@ -53,6 +53,8 @@ class BrokenFeature:
     is_seen: bool
     """True if the client's own requests failed; False if the effect follows from another requirement, and shows in
     some situations only."""
+    steps: tuple[str, ...] = ()
+    """Names of the steps of ``official_steps`` that failed."""
 
 
 @attrs.frozen
@@ -70,7 +72,11 @@ class Prediction:
 
     def breaks(self, feature: Feature) -> bool:
         """Check whether the client's own requests for a feature failed."""
-        return any(broken.feature is feature and broken.is_seen for broken in self.broken)
+        return self.find(feature) is not None
+
+    def find(self, feature: Feature) -> BrokenFeature | None:
+        """Return a feature if the client's own requests for it failed."""
+        return next((broken for broken in self.broken if broken.feature is feature and broken.is_seen), None)
 
     def describe(self) -> str:
         """Return verdict and broken features in one line."""
@@ -127,7 +133,9 @@ def _predict_sdk(by_id: Mapping[str, Outcome], version: str) -> Prediction:
     broken, reasons = [], []
     for feature, outcome in found.items():
         if outcome is not None and outcome.status is Status.FAILED:
-            broken.append(BrokenFeature(feature, _list_steps(outcome), is_seen=True))
+            steps = tuple(name for name, _ in outcome.parts)
+            words = _list_steps(steps) if steps else shorten(outcome.received)
+            broken.append(BrokenFeature(feature, words, is_seen=True, steps=steps))
             reasons.append(outcome.requirement.id)
     for identifier, risk in _find_risks(by_id, version):
         broken.append(risk)
@@ -145,9 +153,8 @@ def _find_risks(by_id: Mapping[str, Outcome], version: str) -> list[tuple[str, B
     ]
 
 
-def _list_steps(outcome: Outcome, needed: frozenset[str] | None = None) -> str:
-    names = [name for name, _ in outcome.parts if needed is None or name in needed]
-    return f"no {', '.join(names)}" if outcome.parts else shorten(outcome.received)
+def _list_steps(names: Iterable[str]) -> str:
+    return f"no {', '.join(names)}"
 
 
 def _predict_cookbook(by_id: Mapping[str, Outcome], cookbook: Cookbook) -> Prediction:
@@ -162,10 +169,11 @@ def _predict_cookbook(by_id: Mapping[str, Outcome], cookbook: Cookbook) -> Predi
         broken: list[BrokenFeature] = []
         reasons: list[str] = []
         for feature, reason in zip(sdk.broken, sdk.reasons, strict=True):
-            words = _list_steps(by_id[reason], NEEDED_BY_COOKBOOK) if feature.is_seen else feature.words
-            if words != "no ":
-                broken.append(attrs.evolve(feature, words=words))
-                reasons.append(reason)
+            steps = tuple(step for step in feature.steps if step in NEEDED_BY_COOKBOOK)
+            if feature.steps and not steps:
+                continue
+            broken.append(attrs.evolve(feature, words=_list_steps(steps), steps=steps) if steps else feature)
+            reasons.append(reason)
         verdict = Verdict.IN_PART if broken else Verdict.WORKS
         prediction = Prediction(cookbook.name, verdict, tuple(broken), tuple(reasons), version)
         candidates.append((0, len(broken), version, prediction))
@@ -189,7 +197,7 @@ def _predict_tinkerwire(by_id: Mapping[str, Outcome], wire: str) -> Prediction:
     for feature in FEATURES[1:]:
         failed, causes = _find_common_failures(by_id, feature, connected, wire)
         if failed:
-            features.append(BrokenFeature(feature, f"no {', '.join(failed)}", is_seen=True))
+            features.append(BrokenFeature(feature, _list_steps(failed), is_seen=True, steps=tuple(failed)))
             reasons.append(causes)
     verdict = Verdict.IN_PART if features else Verdict.WORKS
     return Prediction(TINKERWIRE, verdict, tuple(features), tuple(reasons))

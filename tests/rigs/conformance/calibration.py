@@ -1,0 +1,190 @@
+"""The predictions of the conformance kit beside what real releases of the official SDK do, on many servers.
+
+    python -m tests.rigs.conformance.calibration                    the embedded server; writes docs/conformance
+    python -m tests.rigs.conformance.calibration --server 0.38.0 --sdk 0.16.1
+    python -m tests.rigs.conformance.calibration --server 0.16.1+metrics=null
+    python -m tests.rigs.conformance.calibration --server skyrl     a third-party server
+
+Every pair of a server and a release runs the flow of `tests/rigs/official`, whose steps tell which features work.
+A feature of which the prediction is wrong is a failure: the exit code is 1. Findings of earlier runs are kept in
+build/conformance, and the table has them all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import attrs
+from tests.rigs.conformance.steps import compare, features_of
+from tests.rigs.conformance.table import FINDINGS, load_findings, render, store_findings
+from tests.rigs.official.process import ServerProcess, find_free_port
+from tests.rigs.official.report import DOCS, write_section
+from tests.rigs.official.venv import ROOT, ensure_official_python
+from tests.rigs.third_party.run import SERVERS as THIRD_PARTY
+from tests.rigs.third_party.server import BASE_MODEL
+
+from tinkerwire._conformance.areas.client_versions import AREA, VERSIONS
+from tinkerwire._conformance.prediction import Prediction, predict
+from tinkerwire._conformance.runner import run_requirements
+from tinkerwire._conformance.server import Server
+from tinkerwire._conformance.wire_client import WireClient
+from tinkerwire._wire.dialect import Dialect
+
+KEY = "tml-flow"
+EMBEDDED_MODEL = "tinkerwire/byte-nano"
+INSTALLABLE = ("0.9.0", "0.14.0", "0.16.1", "0.18.2", "0.22.7", "0.24.1", "0.25.0", "0.30.4", "0.36.0", "0.38.0")
+"""Releases of the official SDK with a lock file: older ones need torch, a gigabyte."""
+CLIENTS = (*INSTALLABLE, "tinkerwire")
+WIRES = ("0.4.1", "0.6.0", *INSTALLABLE)
+"""Twelve wire versions of the embedded server."""
+QUIRK_WIRES = ("0.16.1", "0.24.1", "0.38.0")
+"""Wire versions on which each quirk is tried, with the release of the same version."""
+QUIRKS = (
+    *("result_delay_s=0.5", "not_ready=try_again,result_delay_s=0.5"),
+    *(f"failure={form}" for form in ("detail", "object", "category", "400", "404", "409", "422", "500")),
+    *("batches=json", "batches=protobuf", "batches=json,rejection=500"),
+    *("flags=absent", "results=protobuf", "results=json"),
+    *("missing=optional", "missing=optional,missing_status=405", "missing=retrieve_futures+cancel_future"),
+    *("short_paths=true", "prompt_logprobs=short", "prompt_logprobs=absent", "topk=ignored", "topk=rejected"),
+    *("metrics=empty", "metrics=null", "load_first=true", "counts_rejected=true", "ids=integer", "ids=uuid"),
+)
+THIRD_PARTY_WIRES = {"skyrl-tx": "0.16.1", "skyrl": "0.25.0"}
+THIRD_PARTY_CLIENTS = {
+    "skyrl-tx": ("0.9.0", "0.16.1", "0.18.2", "tinkerwire"),
+    "skyrl": ("0.16.1", "0.25.0", "0.30.4", "0.38.0", "tinkerwire"),
+}
+STEP_TIMEOUT_S = 20.0
+FLOW_TIMEOUT_S = 900.0
+
+
+@attrs.frozen
+class Case:
+    """A server: the embedded one at a wire version, with quirks or without, or a third-party one."""
+
+    name: str
+
+    @property
+    def wire(self) -> str:
+        """The wire version that the server speaks."""
+        return THIRD_PARTY_WIRES.get(self.name) or self.name.partition("+")[0]
+
+    @property
+    def base_model(self) -> str:
+        """The model that clients use."""
+        return BASE_MODEL if self.name in THIRD_PARTY else EMBEDDED_MODEL
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[str]:
+        """Run a new server and yield its URL."""
+        if self.name in THIRD_PARTY:
+            with THIRD_PARTY[self.name].running() as url:
+                yield url
+            return
+        quirks = self.name.partition("+")[2]
+        port = find_free_port()
+        folder = FINDINGS.parent / f"server-{port}"
+        command = [sys.executable, "-u", "-m", "tinkerwire", "serve", "--port", str(port), "--wire", self.wire]
+        command += ["--folder", str(folder), *(["--quirks", quirks] if quirks else [])]
+        with ServerProcess(command, log=folder.with_suffix(".log")) as server:
+            server.wait_until("listening", lambda: "serves" in server.output(), timeout_s=60)
+            yield f"http://127.0.0.1:{port}"
+
+
+async def _predict(url: str, case: Case) -> list[Prediction]:
+    server = Server(WireClient(url, KEY, Dialect.for_version(case.wire)), KEY, case.base_model)
+    outcomes = await run_requirements(server, AREA.requirements)
+    await server.close()
+    return predict(outcomes, case.wire)
+
+
+def run_flow(url: str, client: str, base_model: str) -> list[dict[str, Any]]:
+    """Run the flow with a client and return the record of every step; none if it could not start."""
+    is_ours = client == "tinkerwire"
+    python = sys.executable if is_ours else str(ensure_official_python(client))
+    command = [python, "-m", "tests.rigs.official.flow", "--client", "tinkerwire" if is_ours else "tinker"]
+    command += ["--base-url", url, "--base-model", base_model, "--timeout", str(STEP_TIMEOUT_S)]
+    # Without telemetry: the SDK holds each error back until its telemetry is sent.
+    env = {**os.environ, "TINKER_TELEMETRY": "0"}
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        completed = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=FLOW_TIMEOUT_S
+        )
+        return [json.loads(line) for line in completed.stdout.splitlines()]
+    return [{"step": "flow", "outcome": "timeout", "detail": f"no end within {FLOW_TIMEOUT_S:.0f} s"}]
+
+
+def calibrate(case: Case, clients: Sequence[str]) -> list[dict[str, Any]]:
+    """Compare the predictions for one server with what clients do; return one finding for each client."""
+    findings = []
+    with case.running() as url:
+        predictions = {prediction.client.split()[-1]: prediction for prediction in asyncio.run(_predict(url, case))}
+    for client in clients:
+        # A new server for each: what one client leaves behind must not matter to the next.
+        with case.running() as url:
+            records = run_flow(url, client, case.base_model)
+        findings.append(
+            {
+                "server": case.name,
+                "client": client,
+                "predicted": predictions[client].describe(),
+                "reasons": list(predictions[client].reasons),
+                "seen": {feature.value: works for feature, works in features_of(records).items()},
+                "records": {record["step"]: f"{record['outcome']}: {record['detail'][:120]}" for record in records},
+                "wrong": compare(predictions[client], records),
+            }
+        )
+    return findings
+
+
+def choose_cases(servers: Sequence[str], sdks: Sequence[str]) -> list[tuple[Case, list[str]]]:
+    """Return servers with the clients to try on each; without names all that belong to the embedded server."""
+    cases: list[tuple[Case, list[str]]] = []
+    if servers:
+        for name in servers:
+            cases.append((Case(name), list(THIRD_PARTY_CLIENTS.get(name, CLIENTS))))
+    else:
+        cases += [(Case(wire), list(CLIENTS)) for wire in WIRES]
+        cases += [(Case(f"{wire}+{quirk}"), [wire, "tinkerwire"]) for quirk in QUIRKS for wire in QUIRK_WIRES]
+    return [(case, [client for client in clients if not sdks or client in sdks]) for case, clients in cases]
+
+
+def main() -> int:
+    """Calibrate, print a line for each pair, and return 1 if a prediction is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", action="append", default=[], help="WIRE, WIRE+QUIRKS or a third-party server")
+    parser.add_argument("--sdk", action="append", default=[], choices=CLIENTS, help="only this client; repeatable")
+    parser.add_argument("--jobs", type=int, default=2, help="servers that run at the same time")
+    parser.add_argument("--minutes", type=float, default=60.0, help="start no further server after this time")
+    options = parser.parse_args()
+    end = time.monotonic() + 60 * options.minutes
+    is_wrong = False
+
+    def work(chosen: tuple[Case, list[str]]) -> list[dict[str, Any]]:
+        case, clients = chosen
+        return calibrate(case, clients) if clients and time.monotonic() < end else []
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for findings in pool.map(work, choose_cases(options.server, options.sdk)):
+            store_findings(findings)
+            for finding in findings:
+                is_wrong = is_wrong or bool(finding["wrong"])
+                mark = f"WRONG {'; '.join(finding['wrong'])}" if finding["wrong"] else "right"
+                sys.stdout.write(f"{finding['server']:36} {finding['client']:11} {mark}: {finding['predicted']}\n")
+                sys.stdout.flush()
+    page = DOCS / "conformance" / "predictions.md"
+    write_section(page, "calibration", render(load_findings(), VERSIONS), title="Predictions")
+    return int(is_wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
