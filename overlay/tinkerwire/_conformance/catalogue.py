@@ -21,6 +21,7 @@ AREA_MODULES = (
     "samplers",
     "distribution",
     "futures",
+    "batched_polls",
     "order",
     "weights",
     "sampler_weights",

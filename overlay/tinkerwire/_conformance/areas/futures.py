@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import attrs
+import orjson
 
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated import models
@@ -13,8 +15,9 @@ from tinkerwire_generated.api.futures import retrieve_future
 from ..exchange import Exchange
 from ..futures import POLL_TIMEOUT_S, Submission, is_unready
 from ..requirement import Area, Breakage, Feature
+from ..sampler import LOGPROB_TOLERANCE
 from ..server import Server
-from ..training_model import make_datum
+from ..training_model import TOKENS, make_datum
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("FUT", "futures", "Futures: promises, polls, results and failures")
@@ -247,7 +250,122 @@ async def ids_are_unique(server: Server) -> None:
     expect(len(set(ids)) == len(ids), "three different ids", ", ".join(ids), submissions[-1].exchange)
 
 
-# --- batched polling and cancellation ---------------------------------------------------------------------------------
+@AREA.must(
+    15,
+    contract="RequestFailedResponse.error",
+    remedy="Keep the error of failed work as long as a result.",
+    needs=("FUT-010",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "waits for ever for failed work if one response is lost")],
+)
+async def failure_can_be_fetched_twice(server: Server) -> None:
+    """A failure can be fetched again, and is the same."""
+    first = await _failed_work(server)
+    if first.status != 200:
+        raise NotApplicable("the server rejects such work when it is submitted")
+    second = await server.client.send(first.request, POLL_TIMEOUT_S)
+    same = second.status == 200 and second.json() == first.json()
+    expect(same, "the same failure as in the first response", second.describe(), second)
+
+
+@AREA.should(
+    16,
+    contract=("TryAgainResponse.queue_state", "QueueState"),
+    remedy="Set queue_state to active, paused_capacity or paused_rate_limit.",
+    needs=("FUT-003",),
+    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "shows the reason of a wait as unknown")],
+)
+async def queue_state_is_known(server: Server) -> None:
+    """The response to a poll for work that runs has a queue_state of the contract, or no body."""
+    for body, exchange in await _unready_bodies(server):
+        state = body.get("queue_state")
+        known = "active, paused_capacity or paused_rate_limit"
+        expect(state in ("active", "paused_capacity", "paused_rate_limit"), known, repr(state), exchange)
+
+
+@AREA.should(
+    17,
+    contract="TryAgainResponse.request_id",
+    remedy="Repeat the request_id of the poll in the response.",
+    needs=("FUT-003",),
+)
+async def unready_response_names_request(server: Server) -> None:
+    """The response to a poll for work that runs has the request_id of the poll, or no body."""
+    for body, exchange in await _unready_bodies(server):
+        polled = orjson.loads(exchange.request.content or b"{}").get("request_id")
+        expect(body.get("request_id") == polled, f"request_id {polled}", repr(body.get("request_id")), exchange)
+
+
+@AREA.must(
+    18,
+    contract=("retrieve_future 200", "UntypedAPIFuture.request_id"),
+    remedy="Keep results by their request_id, whatever the order in which clients fetch them.",
+    needs=("FUT-002",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "gets the result of another operation, or none")],
+)
+async def results_come_in_any_order(server: Server) -> None:
+    """Results can be fetched in another order than that of their submission, and each is that of its own work."""
+    model = await server.model()
+    data = [make_datum(), make_datum(TOKENS[::-1])]
+    submissions = [await server.futures.submit(model.forward_call([datum])) for datum in data]
+    last = await server.futures.wait(submissions[1])
+    first = await server.futures.wait(submissions[0])
+    expected = [(await model.logprobs([datum]))[0] for datum in data]
+    for result, logprobs in zip((first, last), expected, strict=True):
+        found = list(map(float, result.value.loss_fn_outputs[0]["logprobs"].tolist()))
+        close = max(abs(a - b) for a, b in zip(found, logprobs, strict=True)) <= LOGPROB_TOLERANCE
+        expect(close, f"the logprobs {logprobs}", f"{found}", result.exchange)
+
+
+@AREA.must(
+    19,
+    contract="retrieve_future 200",
+    remedy="Run queued work whether or not a client polls for its result.",
+    needs=("FUT-018",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "waits for ever for an operation behind one without a poll")],
+)
+async def work_runs_without_polls(server: Server) -> None:
+    """Work runs without polls: the result of a later operation comes although nobody asked for the earlier one."""
+    model = await server.model()
+    first = await server.futures.submit(model.forward_call([make_datum()]))
+    await model.forward([make_datum()])
+    result = await server.futures.wait(first)
+    expect(not result.unready, "a result at once", "a poll that was not ready", result.exchange)
+
+
+@AREA.should(
+    20,
+    contract="UntypedAPIFuture.model_id",
+    remedy="Set model_id to the model of the work, or leave it out.",
+    needs=("FUT-001",),
+)
+async def future_names_its_model(server: Server) -> None:
+    """The model_id of a future is that of the request, or absent."""
+    model = await server.model()
+    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    await server.futures.wait(submission)
+    name = submission.future.model_id
+    expect(name in (None, model.id), f"{model.id}, or no model_id", f"{name}", submission.exchange)
+
+
+@AREA.must(
+    21,
+    contract="UntypedAPIFuture.request_id",
+    remedy="Give samples and operations on models ids from one set.",
+    needs=("FUT-014", "SMP-001"),
+    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "gets the result of another operation")],
+)
+async def ids_of_samples_are_unique(server: Server) -> None:
+    """Samples have other request_ids than operations on models, and than each other."""
+    model, sampler = await server.model(), await server.base_sampler()
+    submissions = [
+        await server.futures.submit(model.forward_call([make_datum()])),
+        await sampler.submit(),
+        await sampler.submit(),
+    ]
+    ids = [submission.request_id for submission in submissions]
+    for submission in submissions:
+        await server.futures.wait(submission)
+    expect(len(set(ids)) == len(ids), "three different ids", ", ".join(ids), submissions[-1].exchange)
 
 
 async def _poll_while_running(server: Server) -> list[Exchange]:
@@ -255,6 +373,16 @@ async def _poll_while_running(server: Server) -> list[Exchange]:
     sampler = await server.base_sampler()
     result = await server.futures.wait(await sampler.submit(**LONG_SAMPLE))  # type: ignore[arg-type]
     return [*result.unready, result.exchange]
+
+
+async def _unready_bodies(server: Server) -> list[tuple[dict[str, Any], Exchange]]:
+    """Return the bodies of polls that were answered before the result, with their exchanges."""
+    polls = [exchange for exchange in await _poll_while_running(server) if is_unready(exchange)]
+    bodies = [(exchange.json(), exchange) for exchange in polls]
+    found = [(body, exchange) for body, exchange in bodies if isinstance(body, dict)]
+    if not found:
+        raise NotApplicable("every poll was held until the result was ready, or had no body")
+    return found
 
 
 async def _failed_work(server: Server) -> Exchange:
