@@ -205,8 +205,8 @@ def _write(result: RunReport, old: Baseline | None, files: dict[str, Path]) -> N
     comparison = None if old is None else compare(result, old, load_requirements())
     contents = {
         "--junit": lambda: render_junit(result),
-        "--json": lambda: render_json(result, comparison).encode(),
-        "--html": lambda: render_html(result, comparison).encode(),
+        "--json": lambda: render_json(result, comparison).encode(errors="replace"),
+        "--html": lambda: render_html(result, comparison).encode(errors="replace"),
         "--badge": lambda: render_badge(result).encode(),
     }
     for name, path in files.items():

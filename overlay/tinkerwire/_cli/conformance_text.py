@@ -11,7 +11,7 @@ import click
 from .._conformance.outcome import Outcome, Status
 from .._conformance.report.baseline import Comparison
 from .._conformance.report.failure_text import list_details
-from .._conformance.report.run_report import RunReport, group_reasons, join_ids
+from .._conformance.report.run_report import RunReport, describe_broken, group_reasons, join_ids
 from .._conformance.requirement import Requirement
 from .._conformance.run import RunObserver
 from .._conformance.server import Server
@@ -89,6 +89,9 @@ def print_report(result: RunReport, comparison: Comparison | None) -> None:
     print_table(_areas(result))
     for outcome in result.failures:
         _print_failure(outcome)
+    if result.absent:
+        print_line("")
+        print_line(f"optional and not met: {join_ids(result.absent)}; --json and --html have the details")
     for status, text in (
         (Status.BLOCKED, "blocked"),
         (Status.NOT_RUN, "not run"),
@@ -130,7 +133,12 @@ def _print_failure(outcome: Outcome) -> None:
 
 def _predictions(result: RunReport) -> Table:
     rows = [
-        (prediction.client, prediction.verdict, ", ".join(prediction.broken), ", ".join(prediction.reasons))
+        (
+            f"{prediction.client}{f' on SDK {prediction.runs_on}' if prediction.runs_on else ''}",
+            prediction.verdict.value,
+            "; ".join(map(describe_broken, prediction.broken)),
+            ", ".join(dict.fromkeys(prediction.reasons)),
+        )
         for prediction in result.predictions or ()
     ]
     return Table(("Client", "Prediction", "Does not work", "Because of"), rows)

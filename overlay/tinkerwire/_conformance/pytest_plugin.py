@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, TypeVar
 
@@ -93,17 +93,18 @@ class ConformancePlugin:
         self._failure: str = ""
         self._outcomes: dict[str, Outcome] = {}
 
-    @pytest.hookimpl(tryfirst=True)
+    @pytest.hookimpl(hookwrapper=True)
     def pytest_collection_modifyitems(
         self, session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
-        """Add the requirements, before -k and -m select items."""
+    ) -> Iterator[None]:
+        """Add the requirements, before -k selects items and before xdist groups them."""
         parent = RequirementCollector.from_parent(session, name="conformance", nodeid="conformance")
         for requirement in self._requirements:
             item = RequirementItem.from_parent(parent, name=requirement.id, requirement=requirement, plugin=self)
             if config.pluginmanager.hasplugin("xdist"):
                 item.add_marker(pytest.mark.xdist_group(XDIST_GROUP))
             items.append(item)
+        yield
 
     def test(self, requirement: Requirement) -> Outcome:
         """Test a requirement and return its outcome, without secrets."""

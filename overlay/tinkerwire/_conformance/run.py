@@ -17,6 +17,7 @@ from ..version import __version__
 from .catalogue import select_requirements, with_needs
 from .discovery import open_server
 from .outcome import Outcome, Status
+from .prediction import Prediction, Verdict, predict
 from .report.redaction import ReportRedaction
 from .report.run_report import RunReport
 from .requirement import Level, Requirement
@@ -44,11 +45,6 @@ class RunSettings:
     def select(self) -> list[Requirement]:
         """Return the requirements to test, and those that they need; raise ValueError for an unknown name."""
         return with_needs(select_requirements(self.only, self.level))
-
-    @property
-    def is_whole(self) -> bool:
-        """True if all requirements are tested, on which predictions depend."""
-        return not self.only and self.level is Level.MAY
 
 
 class RunObserver:
@@ -130,9 +126,15 @@ def make_report(
         seconds=seconds,
         version=__version__,
         outcomes=redacted,
-        predictions=None,
+        predictions=_predict(redacted, server.wire),
         is_interrupted=is_interrupted,
     )
+
+
+def _predict(outcomes: Sequence[Outcome], wire: str) -> tuple[Prediction, ...] | None:
+    """Return the predictions for clients; None if nothing was tested that they depend on."""
+    predictions = tuple(predict(outcomes, wire))
+    return predictions if any(item.verdict is not Verdict.UNKNOWN for item in predictions) else None
 
 
 async def _test(

@@ -99,7 +99,7 @@ def _check_sentence(sentence: str) -> None:
     assert not re.search(r"[.!?] [A-Z]", sentence), f"more than one sentence: {sentence}"
     assert len(sentence.split()) <= MAX_WORDS, f"{len(sentence.split())} words: {sentence}"
     # A sentence may start with the name of an operation.
-    first = sentence.split()[0]
+    first = sentence.split(maxsplit=1)[0]
     assert sentence[0].isupper() or "_" in first or first in OPERATIONS, sentence
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -10,14 +11,22 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from ..._page.document import render_document, render_facts
 from ..exchange import Exchange, body_text, curl_line, shorten
 from ..outcome import Outcome, Status
+from ..prediction import Prediction, Verdict
 from ..requirement import Level
 from .baseline import Change, Comparison
-from .run_report import RunReport, describe_breakage, join_ids
+from .run_report import RunReport, describe_breakage, describe_broken, join_ids
 
 FOLDER = Path(__file__).parent
 MIN_DURATION_S = 0.05
 """Shorter tests are shown without their duration."""
-LIMIT_OF_BODIES = 4000
+VERDICT_MARKS = {
+    Verdict.WORKS: "passed",
+    Verdict.IN_PART: "blocked",
+    Verdict.DOES_NOT_CONNECT: "failed",
+    Verdict.UNKNOWN: "skipped",
+}
+"""Marks of outcomes whose colors the verdicts have."""
+MAX_BODY = 4000
 """Characters of a body that the page shows; the JSON report has more."""
 
 
@@ -62,27 +71,28 @@ def _head(report: RunReport) -> str:
 def _predictions(report: RunReport) -> str:
     title = "<h2>Which clients will work</h2>"
     if report.predictions is None:
-        return f"{title}<p>A run of all requirements predicts this; this run tested some of them.</p>"
-    rows = "".join(
-        f'<tr><th scope="row">{escape(prediction.client)}</th>'
-        f'<td><span class="mark {_mark_of(prediction.verdict)}">{escape(prediction.verdict)}</span></td>'
-        f"<td>{escape(', '.join(prediction.broken)) or '-'}</td><td>{_links(prediction.reasons)}</td></tr>"
-        for prediction in report.predictions
-    )
+        return f"{title}<p>This run did not test what the prediction depends on: the area client_versions.</p>"
+    rows = "".join(map(_prediction, report.predictions))
     return (
-        f'{title}<div class="wide"><table><thead><tr><th scope="col">Client</th><th scope="col">Prediction</th>'
-        f'<th scope="col">Does not work</th><th scope="col">Because of</th></tr></thead><tbody>{rows}</tbody>'
+        f'{title}<div class="wide"><table><thead><tr><th scope="col">client</th><th scope="col">prediction</th>'
+        f'<th scope="col">does not work</th><th scope="col">because of</th></tr></thead><tbody>{rows}</tbody>'
         "</table></div>"
     )
 
 
-def _mark_of(verdict: str) -> str:
-    return {"works": "passed", "works in part": "blocked"}.get(verdict, "failed")
+def _prediction(prediction: Prediction) -> str:
+    broken = "".join(f"<li>{escape(describe_broken(item))}</li>" for item in prediction.broken)
+    runs_on = f"<br>with SDK {escape(prediction.runs_on)}" if prediction.runs_on else ""
+    mark = f'<span class="mark {VERDICT_MARKS[prediction.verdict]}">{prediction.verdict.value}</span>'
+    return (
+        f'<tr><th scope="row">{escape(prediction.client)}{runs_on}</th><td>{mark}</td>'
+        f"<td>{f'<ul>{broken}</ul>' if broken else '-'}</td>"
+        f"<td>{_links(list(dict.fromkeys(prediction.reasons)))}</td></tr>"
+    )
 
 
-def _links(identifiers: object) -> str:
-    names = [str(name) for name in identifiers] if isinstance(identifiers, list | tuple) else []
-    return ", ".join(f'<a href="#{escape(name)}">{escape(name)}</a>' for name in names) or "-"
+def _links(identifiers: Sequence[str]) -> str:
+    return ", ".join(f'<a href="#{escape(name)}">{escape(name)}</a>' for name in identifiers) or "-"
 
 
 def _comparison(comparison: Comparison) -> str:
@@ -138,15 +148,16 @@ def _filter(report: RunReport) -> str:
 
 
 def _area(report: RunReport, area: str) -> str:
-    items = "".join(_item(outcome) for outcome in report.outcomes if outcome.requirement.area == area)
+    failures = report.failures
+    items = "".join(_item(outcome, failures) for outcome in report.outcomes if outcome.requirement.area == area)
     name = escape(area)
     return f'<section id="area-{name}" data-area="{name}"><h3>{escape(_title(area))}</h3>{items}</section>'
 
 
-def _item(outcome: Outcome) -> str:
+def _item(outcome: Outcome, failures: Sequence[Outcome]) -> str:
     requirement = outcome.requirement
     status = outcome.status.value
-    is_open = " open" if outcome.status in (Status.FAILED, Status.ERROR) else ""
+    is_open = " open" if outcome in failures else ""
     seconds = f"{outcome.seconds:.1f} s" if outcome.seconds >= MIN_DURATION_S else ""
     return (
         f'<details id="{escape(requirement.id)}" class="item" data-level="{requirement.level.value}" '
@@ -202,4 +213,4 @@ def _response(response: WireResponse, exchange: Exchange) -> str:
 
 def _message(first: str, headers: dict[str, str], body: str) -> str:
     lines = [first, *(f"{name}: {value}" for name, value in headers.items())]
-    return escape("\n".join(lines) + "\n\n" + shorten(body, LIMIT_OF_BODIES)).rstrip()
+    return escape("\n".join(lines) + "\n\n" + shorten(body, MAX_BODY)).rstrip()

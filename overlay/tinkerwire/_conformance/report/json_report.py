@@ -10,6 +10,7 @@ from tinkerwire_base.call import PROTOBUF
 
 from ..exchange import Exchange, curl_line, shorten
 from ..outcome import Outcome, Status
+from ..prediction import Prediction
 from .baseline import Comparison
 from .run_report import RunReport, describe_breakage
 
@@ -38,17 +39,7 @@ def to_json(report: RunReport, comparison: Comparison | None = None) -> dict[str
         "applicable": applicable,
         "counts": _counts(report),
         "areas": [{"name": area, "counts": _counts(report, area)} for area in report.areas()],
-        "predictions": None
-        if report.predictions is None
-        else [
-            {
-                "client": prediction.client,
-                "verdict": prediction.verdict,
-                "broken": list(prediction.broken),
-                "reasons": list(prediction.reasons),
-            }
-            for prediction in report.predictions
-        ],
+        "predictions": None if report.predictions is None else [_prediction(item) for item in report.predictions],
         "comparison": None
         if comparison is None
         else {
@@ -71,6 +62,19 @@ def _counts(report: RunReport, area: str | None = None) -> dict[str, int]:
     return {status.value: count for status, count in report.count(area).items()}
 
 
+def _prediction(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "client": prediction.client,
+        "verdict": prediction.verdict.value,
+        "runs_on": prediction.runs_on or None,
+        "broken": [
+            {"feature": broken.feature.value, "words": broken.words, "is_seen": broken.is_seen}
+            for broken in prediction.broken
+        ],
+        "reasons": list(prediction.reasons),
+    }
+
+
 def _requirement(outcome: Outcome) -> dict[str, Any]:
     requirement = outcome.requirement
     failed = outcome.status is Status.FAILED
@@ -86,6 +90,7 @@ def _requirement(outcome: Outcome) -> dict[str, Any]:
         "until": requirement.until,
         "expected": outcome.expected if failed else None,
         "received": outcome.received if failed else None,
+        "parts": [{"name": name, "reason": reason} for name, reason in outcome.parts],
         "reason": outcome.reason or None,
         "remedy": requirement.remedy,
         "breaks": [

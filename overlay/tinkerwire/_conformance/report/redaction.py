@@ -39,6 +39,7 @@ class ReportRedaction:
             expected=self._redact(outcome.expected),
             received=self._redact(outcome.received),
             reason=self._redact(outcome.reason),
+            parts=tuple((self._redact(name), self._redact(reason)) for name, reason in outcome.parts),
             exchange=None if exchange is None else self._redact_exchange(exchange),
             submission=None if submission is None else self._redact_exchange(submission),
         )

@@ -5,39 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
 
 import attrs
 
 from ..outcome import Outcome, Status
+from ..prediction import BrokenFeature, Prediction
 from ..requirement import Breakage, Level
 
 UNKNOWN = (Status.BLOCKED, Status.NOT_RUN, Status.ERROR)
 """Ends of a test that leave open whether the server meets the requirement."""
-
-
-class ClientPrediction(Protocol):
-    """The prediction for one client."""
-
-    @property
-    def client(self) -> str:
-        """Name and version of the client."""
-        ...
-
-    @property
-    def verdict(self) -> str:
-        """``works``, ``works in part`` or ``does not connect``."""
-        ...
-
-    @property
-    def broken(self) -> Sequence[str]:
-        """Features that do not work."""
-        ...
-
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Ids of the failed requirements behind the verdict."""
-        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -67,8 +43,8 @@ class RunReport:
     """Version of tinkerwire, whose requirements were tested."""
     outcomes: tuple[Outcome, ...]
     """Outcomes in the order of the tests."""
-    predictions: tuple[ClientPrediction, ...] | None = None
-    """Predictions for clients; None if the run tested only a part of the requirements."""
+    predictions: tuple[Prediction, ...] | None = None
+    """Predictions for clients; None if the run did not test what they depend on."""
     is_interrupted: bool = False
     """True if the user ended the run early."""
 
@@ -89,8 +65,22 @@ class RunReport:
 
     @property
     def failures(self) -> list[Outcome]:
-        """Outcomes of the tests that failed, and of those in which the kit itself failed."""
-        return [outcome for outcome in self.outcomes if outcome.status in (Status.FAILED, Status.ERROR)]
+        """Outcomes of the musts and shoulds that failed, and of tests in which the kit itself failed."""
+        return [
+            outcome
+            for outcome in self.outcomes
+            if outcome.status is Status.ERROR
+            or (outcome.status is Status.FAILED and outcome.requirement.level is not Level.MAY)
+        ]
+
+    @property
+    def absent(self) -> list[str]:
+        """Ids of the optional requirements that the server does not meet."""
+        return [
+            outcome.requirement.id
+            for outcome in self.outcomes
+            if outcome.status is Status.FAILED and outcome.requirement.level is Level.MAY
+        ]
 
     def count(self, area: str | None = None) -> dict[Status, int]:
         """Return the number of outcomes by status, of an area or of all."""
@@ -145,6 +135,11 @@ def describe_breakage(breakage: Breakage) -> str:
     else:
         versions = f"{breakage.oldest} to {breakage.newest}"
     return f"official SDK {versions} ({breakage.feature.value}): {breakage.effect}"
+
+
+def describe_broken(broken: BrokenFeature) -> str:
+    """Return what does not work with a client, and whether its own requests showed that."""
+    return f"{broken.feature.value}: {broken.words}{'' if broken.is_seen else ' (in some situations)'}"
 
 
 def group_reasons(outcomes: Sequence[Outcome], status: Status) -> dict[str, list[str]]:
