@@ -94,15 +94,16 @@ class ConformancePlugin:
         self._outcomes: dict[str, Outcome] = {}
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_collection_modifyitems(
-        self, session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
-    ) -> Iterator[None]:
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> Iterator[None]:
         """Add the requirements, before -k selects items and before xdist groups them."""
         parent = RequirementCollector.from_parent(session, name="conformance", nodeid="conformance")
+        # xdist writes the group of a test into its id. Its mark has no effect with pytest 9.2, whose ids are fixed.
+        group = f"@{XDIST_GROUP}" if session.config.getoption("loadgroup", False) else ""
         for requirement in self._requirements:
-            item = RequirementItem.from_parent(parent, name=requirement.id, requirement=requirement, plugin=self)
-            if config.pluginmanager.hasplugin("xdist"):
-                item.add_marker(pytest.mark.xdist_group(XDIST_GROUP))
+            nodeid = f"{parent.nodeid}::{requirement.id}{group}"
+            item = RequirementItem.from_parent(
+                parent, name=requirement.id, nodeid=nodeid, requirement=requirement, plugin=self
+            )
             items.append(item)
         yield
 
