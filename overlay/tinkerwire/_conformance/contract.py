@@ -44,6 +44,14 @@ class Contract:
             if isinstance(operation, dict) and "operationId" in operation
         }
 
+    def locate(self, operation: str) -> tuple[str, str]:
+        """Return the method of an operation, and its path with braces."""
+        for path, item in self.document["paths"].items():
+            for method, found in item.items():
+                if found.get("operationId") == operation:
+                    return method.upper(), path
+        raise KeyError(operation)
+
     def has_operation(self, name: str) -> bool:
         """Check whether the version has an operation."""
         return name in self.operations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import attrs
@@ -195,7 +196,9 @@ class Scene:
         Returns:
             The response that ended it, and the result or failure of work.
         """
-        exchange = await self.server.client.send(self.server.client.json_request(method, path, body))
+        # orjson rejects integers of more than 64 bits, which free JSON may have.
+        content = json.dumps(body, ensure_ascii=False).encode()
+        exchange = await self.server.client.send(self.server.client.json_request(method, path, content))
         if exchange.status != 200 or operation not in RESULT_TYPES:
             self._adopt(operation, exchange, None)
             return exchange, None

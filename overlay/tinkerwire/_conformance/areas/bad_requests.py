@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..bad_bodies import BadBody, SchemaFaults
 from ..exchange import Exchange
+from ..generated_requests import generate_requests
 from ..refusal import is_refused
-from ..requirement import Area
+from ..requirement import Area, Breakage, Feature
 from ..server import Server
 from ..valid_requests import FAMILIES, Scene
-from ..violation import Blocked, NotApplicable, Violation
+from ..violation import Blocked, NotApplicable, Violation, expect
 
 AREA = Area("BAD", "bad_requests", "Requests made from the schemas: bad and valid ones")
 MAX_NAMED = 5
 """Faults that a failure names."""
+GENERATED_REQUESTS = 8
+"""Generated requests to each operation."""
+MAX_GENERATED_S = 30.0
+"""Time for the generated requests to a family: a server that compiles for each shape takes seconds for one."""
+OWN_IDS = frozenset(
+    {
+        "model_id",
+        "session_id",
+        "sampling_session_id",
+        "seq_id",
+        "model_seq_id",
+        "sampling_session_seq_id",
+        "target",
+        "timeout",
+    }
+)
+"""Fields that name what the run owns; with generated values in them, most requests would say nothing."""
+OWN_NAMES = frozenset({"path", "source_path", "tinker_path", "base_model", "request_id"})
+"""Fields that every second request has generated values in."""
 MakeBodies = Callable[[SchemaFaults, Any], Iterator[BadBody]]
 NOUNS = {
     "session": "sessions",
@@ -57,6 +79,27 @@ for _row, _family in enumerate(FAMILIES):
         _register(1 + len(KINDS) * _row + _column, _family, _remedy, _fault, _make_bodies)
 
 
+def _register_valid(number: int, family: str) -> None:
+    async def test(server: Server) -> None:
+        await _send_generated(server, family)
+
+    test.__doc__ = f"Requests about {NOUNS[family]} that fit the schemas are never answered with a 5xx."
+    decorate = AREA.must(
+        number,
+        contract=FAMILIES[family],
+        remedy="Check values before you use them: answer what you cannot do with a 4xx, or with a failure of the work.",
+        needs=("MOD-001", "SMP-001"),
+        breaks=[
+            Breakage("0.3.0", None, Feature.CONNECT, "repeats the request for minutes, and does not name the fault")
+        ],
+    )
+    decorate(test)
+
+
+for _row, _family in enumerate(FAMILIES):
+    _register_valid(1 + len(KINDS) * len(FAMILIES) + _row, _family)
+
+
 async def _expect_refusals(server: Server, family: str, make_bodies: MakeBodies) -> None:
     """Send all bad bodies of one kind to the operations of a family that take valid ones."""
     scene = await Scene.create(server)
@@ -87,6 +130,35 @@ async def _expect_refusals(server: Server, family: str, make_bodies: MakeBodies)
         raise Blocked(reason)
     if not sent:
         raise NotApplicable("the schemas have no such limits")
+
+
+async def _send_generated(server: Server, family: str) -> None:
+    """Send requests that schemathesis makes, with the ids of this run, to the operations of a family."""
+    scene = await Scene.create(server)
+    deadline = time.monotonic() + MAX_GENERATED_S
+    for operation in scene.operations(family):
+        method, template = server.contract.locate(operation)
+        generated = await asyncio.to_thread(
+            generate_requests, server.contract.document, method, template, GENERATED_REQUESTS
+        )
+        for number, request in enumerate(generated):
+            if time.monotonic() > deadline:
+                return
+            _, path, own = await scene.body(operation)
+            names = OWN_IDS if number % 2 else OWN_IDS | OWN_NAMES
+            body = {**request.body, **{name: value for name, value in own.items() if name in names}}
+            exchange, _ = await scene.send(operation, method, path, body)
+            await _require_answer(server, operation, exchange)
+
+
+async def _require_answer(server: Server, operation: str, exchange: Exchange) -> None:
+    """Raise Violation for a 5xx, no response, or one that the contract does not have."""
+    if exchange.status == 501:
+        return
+    answered = exchange.response is not None and exchange.status < 500
+    expect(answered, "a response other than a 5xx", exchange.describe(), exchange)
+    if exchange.request.path.endswith(operation):
+        server.client.require_contract(operation, exchange)
 
 
 def _faults(server: Server, operation: str) -> SchemaFaults:
