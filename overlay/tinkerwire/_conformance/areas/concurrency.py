@@ -43,7 +43,7 @@ TRAIN_UNDER_LOAD = Breakage("0.3.0", None, Feature.TRAIN, "gets results of other
     max_s=300.0,
 )
 async def many_operations_at_once(server: Server) -> None:
-    """20 training operations that are submitted and polled at once end with their own outputs."""
+    """Twenty training operations that are submitted and polled at once end with their own outputs."""
     model = await server.model()
     data = [_rotated(index) for index in range(OPERATIONS)]
     expected = await model.logprobs(data)
@@ -60,7 +60,7 @@ async def many_operations_at_once(server: Server) -> None:
     max_s=300.0,
 )
 async def many_samples_at_once(server: Server) -> None:
-    """50 samples that are submitted and polled at once end, each with its own number and length of sequences."""
+    """Fifty samples that are submitted and polled at once end, each with its own number and length of sequences."""
     sampler = await server.base_sampler()
     await _run_samples(server, sampler, FEW_SAMPLES)
 
@@ -74,7 +74,7 @@ async def many_samples_at_once(server: Server) -> None:
     max_s=300.0,
 )
 async def samples_and_operations_at_once(server: Server) -> None:
-    """200 samples and 20 training operations at once end with their own results."""
+    """Two hundred samples and twenty training operations at once end with their own results."""
     model, sampler = await server.model(), await server.base_sampler()
     data = [_rotated(index) for index in range(OPERATIONS)]
     expected = await model.logprobs(data)
@@ -140,7 +140,7 @@ async def models_of_a_session_are_separate(server: Server) -> None:
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "waits for results that are ready")],
 )
 async def many_polls_at_once(server: Server) -> None:
-    """50 polls at once for one result all get the same one."""
+    """Fifty polls at once for one result all get the same one."""
     model = await server.model()
     submission = await server.futures.submit(model.forward_call([make_datum()]))
     results = await asyncio.gather(*(server.futures.wait(submission) for _ in range(POLLS)))
