@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any, get_origin
 
@@ -10,12 +11,16 @@ import click
 
 import tinkerwire
 import tinkerwire.auth
+import tinkerwire.conformance
 import tinkerwire.dropin
 import tinkerwire.local
 import tinkerwire.testing
 import tinkerwire.training
 import tinkerwire.types
 from tinkerwire._cli.app import root
+from tinkerwire._conformance.catalogue import load_areas
+from tinkerwire._conformance.report.run_report import describe_breakage
+from tinkerwire._conformance.requirement import Requirement
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated import models
 
@@ -70,6 +75,8 @@ def create_pages() -> dict[str, str]:
         "reference/dropin.md": create_module_page(tinkerwire.dropin),
         "reference/training.md": create_module_page(tinkerwire.training),
         "reference/testing.md": create_module_page(tinkerwire.testing),
+        "reference/conformance.md": create_module_page(tinkerwire.conformance),
+        "reference/requirements.md": create_requirements_page(),
         "reference/command-line.md": create_command_page(),
     }
 
@@ -130,6 +137,41 @@ def directive_of(path: str, level: int) -> str:
     """Return the directive for a path."""
     inherited = "true" if path.rpartition(".")[2] in CLIENTS else "false"
     return f"::: {path}\n    options: {{heading_level: {level}, inherited_members: {inherited}}}"
+
+
+def create_requirements_page() -> str:
+    """Return the page with all requirements of the conformance kit, by area."""
+    areas = load_areas()
+    count = sum(len(area.requirements) for area in areas)
+    parts = [
+        "# Requirements of servers",
+        f"The {count} requirements that [`tinkerwire conformance`](../conformance.md) tests. The "
+        "[levels](../conformance.md#levels) must, should and may give how much depends on one. The parts of the contract "
+        "behind it are operations, their statuses, types and their fields.",
+    ]
+    for area in areas:
+        parts += [f"## {area.title} {{#{area.name}}}", *map(describe_requirement, area.requirements)]
+    return "\n\n".join(parts) + "\n"
+
+
+def describe_requirement(requirement: Requirement) -> str:
+    """Return the heading and the text of a requirement."""
+    wire = f"{requirement.since} and later" if requirement.until is None else ""
+    wire = wire or f"{requirement.since} to before {requirement.until}"
+    rests_on = ", ".join(f"`{part}`" for part in requirement.contract)
+    lines = [
+        f"### {requirement.id} {{#{requirement.id}}}",
+        f"**{requirement.level.value}** {escape(requirement.sentence)}",
+        f"- Wire {wire}; contract: {rests_on}",
+        f"- If it fails: {escape(requirement.remedy)}",
+        *(f"- Breaks {escape(describe_breakage(breakage))}" for breakage in requirement.breaks),
+    ]
+    return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
+
+
+def escape(text: str) -> str:
+    """Return plain text as Markdown."""
+    return re.sub(r"([\\`*_<>\[\]{}|])", r"\\\1", text)
 
 
 def create_command_page() -> str:

@@ -15,6 +15,7 @@ from filelock import FileLock
 
 import tinkerwire
 import tinkerwire.auth
+import tinkerwire.conformance
 import tinkerwire.dropin
 import tinkerwire.local
 import tinkerwire.testing
@@ -108,7 +109,8 @@ def list_public_names() -> Iterator[tuple[str, str]]:
             yield "*", name
     for name in models.__all__:
         yield "types", name
-    for page, exporting in (("auth", tinkerwire.auth), ("training", tinkerwire.training)):
+    listing = (("auth", tinkerwire.auth), ("conformance", tinkerwire.conformance), ("training", tinkerwire.training))
+    for page, exporting in listing:
         yield from ((page, name) for name in exporting.__all__)
     modules = (("local", tinkerwire.local), ("testing", tinkerwire.testing), ("dropin", tinkerwire.dropin))
     for page, module in modules:

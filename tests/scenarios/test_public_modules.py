@@ -14,6 +14,16 @@ from tinkerwire import dropin, types
 
 EXPORTS = {
     "auth": {"get_tinker_token", "raise_if_tinker_not_accessible", "tinker_has_credentials"},
+    "conformance": {
+        "Level",
+        "Outcome",
+        "Requirement",
+        "RunObserver",
+        "RunReport",
+        "Status",
+        "load_requirements",
+        "run_conformance",
+    },
     "dropin": {"API_VERSION", "PATHS", "install"},
     "experimental": {"ExperimentalWarning"},
     "local": {
@@ -136,7 +146,7 @@ TINKERWIRE = frozenset(
     }
 )
 """Names that tinkerwire exports."""
-PUBLIC_MODULES = {"__main__", "auth", "dropin", "experimental", "local", "testing", "training", "types", "version"}
+PUBLIC_MODULES = {"__main__", *EXPORTS, "types"}
 DROPIN_MODULES = {"compat", "deprecations", "finder", "paths", "proto", "stubs"}
 """Modules of tinkerwire.dropin; they replace modules of the official SDK, under the paths of the SDK."""
 

@@ -31,7 +31,7 @@ INTERRUPTED = "the run was interrupted"
 
 @attrs.frozen(kw_only=True)
 class RunSettings:
-    """What to test, and how."""
+    """Settings of a run: the server, the requirements to test, and limits."""
 
     url: str
     api_key: str | None = None

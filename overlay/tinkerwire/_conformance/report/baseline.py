@@ -35,7 +35,7 @@ class Baseline:
 
 @attrs.frozen(kw_only=True)
 class Comparison:
-    """What got better and worse since an earlier run."""
+    """Changes since an earlier run."""
 
     baseline: str
     better: tuple[Change, ...]
