@@ -23,6 +23,8 @@ from .violation import ServerLost, Violation
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
 KEY_HEADER = "x-api-key"
+KEEP_ALIVE_S = 2.0
+"""Time for which a connection stays open between requests; shorter than that of servers, which is 5 s for uvicorn."""
 RECENT_EXCHANGES = 32
 CHUNK_BYTES = 16
 
@@ -50,10 +52,8 @@ class WireClient:
         if api_key is not None:
             self.use_key(api_key)
         self._converter = Converter()
-        limits = httpx.Limits(max_connections=256, max_keepalive_connections=32)
-        self._http = httpx.AsyncClient(
-            timeout=REQUEST_TIMEOUT_S, limits=limits, follow_redirects=False, trust_env=False
-        )
+        self._http = _connect()
+        self._retired: list[httpx.AsyncClient] = []
 
     @property
     def wire(self) -> str:
@@ -67,7 +67,8 @@ class WireClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
+        for http in (self._http, *self._retired):
+            await http.aclose()
 
     def encode(self, call: Call[Any]) -> WireRequest:
         """Return the request of a call in the wire version, with a new idempotency key.
@@ -132,6 +133,10 @@ class WireClient:
             error = f"no response within {timeout_s:g} s"
         except httpx.HTTPError as reason:
             error = f"the connection broke: {type(reason).__name__}: {reason}"
+        if response is not None and response.status >= 500:
+            # Servers such as uvicorn close the connection after an exception, without saying so in the response.
+            self._retired.append(self._http)
+            self._http = _connect()
         query = f"?{httpx.QueryParams(list(request.query))}" if request.query else ""
         exchange = Exchange(request, f"{url}{query}", response, error, time.monotonic() - started)
         self.recent = [*self.recent[1 - RECENT_EXCHANGES :], exchange]
@@ -172,6 +177,11 @@ class WireClient:
     def structure(self, value: Any, kind: Any) -> Any:
         """Return the model of a JSON value; raise ValueError if it does not fit."""
         return self._converter.structure(value, kind)
+
+
+def _connect() -> httpx.AsyncClient:
+    limits = httpx.Limits(max_connections=256, max_keepalive_connections=32, keepalive_expiry=KEEP_ALIVE_S)
+    return httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, limits=limits, follow_redirects=False, trust_env=False)
 
 
 async def _chunks(content: bytes | None) -> AsyncIterator[bytes]:

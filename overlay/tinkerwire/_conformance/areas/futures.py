@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import attrs
@@ -24,7 +25,6 @@ AREA = Area("FUT", "futures", "Futures: promises, polls, results and failures")
 OFFICIAL_POLL_TIMEOUT_S = 45.0
 """Time after which the official SDK gives up a poll."""
 LOSES_RESULTS = Breakage("0.3.0", None, Feature.TRAIN, "raises an error in place of the result")
-UNKNOWN_ID = "no-such-request"
 LONG_SAMPLE = {"max_tokens": 256, "num_samples": 8, "seed": None}
 
 
@@ -137,11 +137,12 @@ async def concurrent_polls_get_the_result(server: Server) -> None:
     8,
     contract=("retrieve_future 404", "retrieve_future 410"),
     remedy="Answer a poll for an id that was never given, or that has expired, with 404 or 410, at once.",
+    needs=("SMP-001",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "polls forever")],
 )
 async def unknown_id_is_an_error(server: Server) -> None:
     """A poll for an unknown request_id is answered with a status from 400 to 499 that ends the polling."""
-    exchange = await server.client.send(server.futures.poll_request(UNKNOWN_ID, "OptimStepResponse"), POLL_TIMEOUT_S)
+    exchange = await _poll_unknown_id(server)
     is_final = 400 <= exchange.status < 500 and exchange.status not in (408, 429)
     expect(is_final, "404 or 410", exchange.describe(), exchange)
 
@@ -154,7 +155,7 @@ async def unknown_id_is_an_error(server: Server) -> None:
 )
 async def unknown_id_is_not_found(server: Server) -> None:
     """A poll for an unknown request_id is answered with 404 or 410."""
-    exchange = await server.client.send(server.futures.poll_request(UNKNOWN_ID, "OptimStepResponse"), POLL_TIMEOUT_S)
+    exchange = await _poll_unknown_id(server)
     expect(exchange.status in (404, 410), "404 or 410", exchange.describe(), exchange)
     server.client.require_contract("retrieve_future", exchange)
 
@@ -373,6 +374,15 @@ async def _poll_while_running(server: Server) -> list[Exchange]:
     sampler = await server.base_sampler()
     result = await server.futures.wait(await sampler.submit(**LONG_SAMPLE))  # type: ignore[arg-type]
     return [*result.unready, result.exchange]
+
+
+async def _poll_unknown_id(server: Server) -> Exchange:
+    """Poll for an id that has the form of the server's ids, but was never given."""
+    submission = await (await server.base_sampler()).submit()
+    known = submission.request_id
+    unknown = f"{known}999999" if known.isdigit() else re.sub(r"\d", "9", known)
+    await server.futures.wait(submission)
+    return await server.client.send(server.futures.poll_request(unknown, "OptimStepResponse"), POLL_TIMEOUT_S)
 
 
 async def _unready_bodies(server: Server) -> list[tuple[dict[str, Any], Exchange]]:
