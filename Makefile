@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo docs test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -92,8 +92,12 @@ dist: $(READY)  ## build wheel, sdist and SBOM, and try them in empty environmen
 release: $(READY)  ## set VERSION in the package, the contract and the changelog
 	$(BIN)/python -m tests.rigs.dist.release $(VERSION)
 
+calibrate: $(READY)  ## compare the predictions of the conformance kit with real runs; CALIBRATE has the arguments
+	$(BIN)/python -m tests.rigs.conformance.calibration $(CALIBRATE)
+
 test-official: $(READY)  ## drive the embedded server with the official SDK; compare models and protobuf with it
 	$(BIN)/python -m tests.rigs.official.run
+	$(BIN)/python -m tests.rigs.conformance.calibration
 	$(BIN)/python -m pytest -n 2 tests/rigs/official/protobuf_suite.py tests/rigs/official/models_suite.py tests/rigs/official/values_suite.py tests/rigs/official/credentials_suite.py tests/rigs/official/images_suite.py tests/rigs/official/public_suite.py tests/rigs/official/cli_suite.py
 
 test-torch: $(READY)  ## test custom losses with torch against the official SDK; the first run downloads 1 GB
@@ -107,6 +111,7 @@ test-recipes: $(READY)  ## run the cookbook's recipes on both clients, against t
 
 test-third-party: $(READY)  ## drive two third-party servers with both clients
 	$(BIN)/python -m tests.rigs.third_party.run
+	$(BIN)/python -m tests.rigs.conformance.calibration --server skyrl-tx --server skyrl
 
 probe-third-party: $(READY)  ## record the responses of those servers to about a hundred edge cases
 	$(BIN)/python -m tests.rigs.third_party.probe

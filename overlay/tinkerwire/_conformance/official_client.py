@@ -36,6 +36,7 @@ MAX_BAD_POLLS = 4
 """Polls answered with status 400 until the newer versions raise an error."""
 RETRIES_BUSY_POLLS_SINCE = "0.21.0"
 """Older versions raise an error if a poll is answered with status 429."""
+JSON_RESULT = "JSON in place of protobuf"
 SEQUENCE_IDS_SINCE = "0.26.0"
 """These versions raise an error unless the response to asample names each sequence."""
 
@@ -241,7 +242,7 @@ class OfficialClient:
         if isinstance(body, dict) and "error" in body:
             return Failure(str(body["error"]))
         if accepted == PROTOBUF:
-            raise self.violation(f"a {result_type} as protobuf", f"JSON: {exchange.describe()}", exchange)
+            raise self.violation(f"a {result_type} as protobuf", f"{JSON_RESULT}: {exchange.describe()}", exchange)
         errors = self.client.contract.model_errors(result_type, body)
         if errors:
             raise self.violation(f"a {result_type} that its model takes", "; ".join(errors), exchange)

@@ -92,8 +92,8 @@ async def run_steps(sdk: OfficialClient, steps: Sequence[Step]) -> None:
         except NotReached:
             continue
     if failed:
-        parts = [(step.name, error.received) for step, error in failed]
-        received = "; ".join(f"{name} fails: {reason}" for name, reason in parts)
+        parts = [(step.name, str(error)) for step, error in failed]
+        received = "; ".join(f"{step.name} fails: {error.received}" for step, error in failed)
         raise Violation(failed[0][1].expected, received, failed[0][1].exchange, parts)
 
 

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
-from tests.rigs.conformance.steps import compare, features_of
+from tests.rigs.conformance.steps import compare, drop_unclaimed, features_of
 from tests.rigs.conformance.table import FINDINGS, load_findings, render, store_findings
 from tests.rigs.official.process import ServerProcess, find_free_port
 from tests.rigs.official.report import DOCS, write_section
@@ -34,7 +34,7 @@ from tests.rigs.third_party.run import SERVERS as THIRD_PARTY
 from tests.rigs.third_party.server import BASE_MODEL
 
 from tinkerwire._conformance.areas.client_versions import AREA, VERSIONS
-from tinkerwire._conformance.prediction import Prediction, predict
+from tinkerwire._conformance.prediction import TINKERWIRE, Prediction, predict
 from tinkerwire._conformance.runner import run_requirements
 from tinkerwire._conformance.server import Server
 from tinkerwire._conformance.wire_client import WireClient
@@ -43,8 +43,10 @@ from tinkerwire._wire.dialect import Dialect
 KEY = "tml-flow"
 EMBEDDED_MODEL = "tinkerwire/byte-nano"
 INSTALLABLE = ("0.9.0", "0.14.0", "0.16.1", "0.18.2", "0.22.7", "0.24.1", "0.25.0", "0.30.4", "0.36.0", "0.38.0")
-"""Releases of the official SDK with a lock file: older ones need torch, a gigabyte."""
-CLIENTS = (*INSTALLABLE, "tinkerwire")
+"""Releases of the official SDK that install in a minute."""
+WITH_TORCH = ("0.3.0", "0.4.1", "0.7.0")
+"""Releases that need torch, a gigabyte each; they run if they are named, or with ``--torch``."""
+CLIENTS = (*WITH_TORCH, *INSTALLABLE, TINKERWIRE)
 WIRES = ("0.4.1", "0.6.0", *INSTALLABLE)
 """Twelve wire versions of the embedded server."""
 QUIRK_WIRES = ("0.16.1", "0.24.1", "0.38.0")
@@ -60,8 +62,8 @@ QUIRKS = (
 )
 THIRD_PARTY_WIRES = {"skyrl-tx": "0.16.1", "skyrl": "0.25.0"}
 THIRD_PARTY_CLIENTS = {
-    "skyrl-tx": ("0.9.0", "0.16.1", "0.18.2", "tinkerwire"),
-    "skyrl": ("0.16.1", "0.25.0", "0.30.4", "0.38.0", "tinkerwire"),
+    "skyrl-tx": ("0.7.0", "0.9.0", "0.16.1", "0.18.2", TINKERWIRE),
+    "skyrl": ("0.16.1", "0.25.0", "0.30.4", "0.38.0", TINKERWIRE),
 }
 STEP_TIMEOUT_S = 20.0
 FLOW_TIMEOUT_S = 900.0
@@ -109,9 +111,9 @@ async def _predict(url: str, case: Case) -> list[Prediction]:
 
 def run_flow(url: str, client: str, base_model: str) -> list[dict[str, Any]]:
     """Run the flow with a client and return the record of every step; none if it could not start."""
-    is_ours = client == "tinkerwire"
+    is_ours = client == TINKERWIRE
     python = sys.executable if is_ours else str(ensure_official_python(client))
-    command = [python, "-m", "tests.rigs.official.flow", "--client", "tinkerwire" if is_ours else "tinker"]
+    command = [python, "-m", "tests.rigs.official.flow", "--client", TINKERWIRE if is_ours else "tinker"]
     command += ["--base-url", url, "--base-model", base_model, "--timeout", str(STEP_TIMEOUT_S)]
     # Without telemetry: the SDK holds each error back until its telemetry is sent.
     env = {**os.environ, "TINKER_TELEMETRY": "0"}
@@ -132,6 +134,9 @@ def calibrate(case: Case, clients: Sequence[str]) -> list[dict[str, Any]]:
         # A new server for each: what one client leaves behind must not matter to the next.
         with case.running() as url:
             records = run_flow(url, client, case.base_model)
+        if client == TINKERWIRE:
+            # It speaks all versions, and the server claims one of them.
+            records = drop_unclaimed(records, case.wire)
         findings.append(
             {
                 "server": case.name,
@@ -146,7 +151,7 @@ def calibrate(case: Case, clients: Sequence[str]) -> list[dict[str, Any]]:
     return findings
 
 
-def choose_cases(servers: Sequence[str], sdks: Sequence[str]) -> list[tuple[Case, list[str]]]:
+def choose_cases(servers: Sequence[str], sdks: Sequence[str], *, torch: bool) -> list[tuple[Case, list[str]]]:
     """Return servers with the clients to try on each; without names all that belong to the embedded server."""
     cases: list[tuple[Case, list[str]]] = []
     if servers:
@@ -154,8 +159,9 @@ def choose_cases(servers: Sequence[str], sdks: Sequence[str]) -> list[tuple[Case
             cases.append((Case(name), list(THIRD_PARTY_CLIENTS.get(name, CLIENTS))))
     else:
         cases += [(Case(wire), list(CLIENTS)) for wire in WIRES]
-        cases += [(Case(f"{wire}+{quirk}"), [wire, "tinkerwire"]) for quirk in QUIRKS for wire in QUIRK_WIRES]
-    return [(case, [client for client in clients if not sdks or client in sdks]) for case, clients in cases]
+        cases += [(Case(f"{wire}+{quirk}"), [wire, TINKERWIRE]) for quirk in QUIRKS for wire in QUIRK_WIRES]
+    chosen = set(sdks) or {client for client in CLIENTS if torch or client not in WITH_TORCH}
+    return [(case, [client for client in clients if client in chosen]) for case, clients in cases]
 
 
 def main() -> int:
@@ -163,6 +169,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", action="append", default=[], help="WIRE, WIRE+QUIRKS or a third-party server")
     parser.add_argument("--sdk", action="append", default=[], choices=CLIENTS, help="only this client; repeatable")
+    parser.add_argument("--torch", action="store_true", help="also the releases that need torch")
     parser.add_argument("--jobs", type=int, default=2, help="servers that run at the same time")
     parser.add_argument("--minutes", type=float, default=60.0, help="start no further server after this time")
     options = parser.parse_args()
@@ -174,7 +181,7 @@ def main() -> int:
         return calibrate(case, clients) if clients and time.monotonic() < end else []
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        for findings in pool.map(work, choose_cases(options.server, options.sdk)):
+        for findings in pool.map(work, choose_cases(options.server, options.sdk, torch=options.torch)):
             store_findings(findings)
             for finding in findings:
                 is_wrong = is_wrong or bool(finding["wrong"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from tinkerwire._conformance.official_steps import STEPS
 from tinkerwire._conformance.prediction import Prediction
 from tinkerwire._conformance.requirement import Feature
 
@@ -51,6 +53,7 @@ FLOW_STEPS: dict[Feature, dict[str, str]] = {
     },
 }
 """Steps of the flow that tell whether a feature works, with the step of the kit that each stands for."""
+ID = re.compile(r"'[^']*'|[\w-]*\d[\w-]*")
 ALIASES = {"create_sampling_client": "sample"}
 """Steps of the kit that are part of another step in the flow."""
 NEEDS_NO_SERVER = ("unknown_state_is_refused", "close")
@@ -59,6 +62,13 @@ ABSENT = ("object has no attribute", "got an unexpected keyword argument")
 """Errors of a release that cannot do a step."""
 TOLERATED = ("time without zone",)
 """Findings about values that the SDK itself passes on."""
+
+
+def drop_unclaimed(records: Sequence[Record], wire: str) -> list[Record]:
+    """Return the records without steps that are newer than the wire version of the server."""
+    claimed = {step.name for steps in STEPS.values() for step in steps if step.applies_to(wire)}
+    kit_steps = {flow: kit for steps in FLOW_STEPS.values() for flow, kit in steps.items()}
+    return [record for record in records if kit_steps.get(record["step"]) in (None, *claimed)]
 
 
 def features_of(records: Sequence[Record]) -> dict[Feature, bool | None]:
@@ -106,17 +116,21 @@ def compare(prediction: Prediction, records: Sequence[Record]) -> list[str]:
 def _read(records: Sequence[Record]) -> dict[str, bool | None]:
     """Return whether each step worked; None if it tells nothing."""
     training = {
-        record["detail"]
+        _remove_ids(record["detail"])
         for record in records
         if record["step"] in FLOW_STEPS[Feature.TRAIN] and record["outcome"] in ("error", "timeout")
     }
     # Some steps of other features train first, and fail like the training does.
     return {
         record["step"]: None
-        if record["step"] not in FLOW_STEPS[Feature.TRAIN] and record["detail"] in training
+        if record["step"] not in FLOW_STEPS[Feature.TRAIN] and _remove_ids(record["detail"]) in training
         else _outcome(record)
         for record in records
     }
+
+
+def _remove_ids(detail: str) -> str:
+    return ID.sub("", detail)
 
 
 def _outcome(record: Record) -> bool | None:

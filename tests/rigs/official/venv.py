@@ -45,7 +45,10 @@ def ensure_venv(name: str, lock: Path, *, installer: str = "uv", pip_options: Se
 
 def ensure_official_python(version: str = OFFICIAL_VERSION) -> Path:
     """Return the python of the environment that holds a version of the official SDK."""
-    return ensure_venv(f"official-{version}", Path(__file__).with_name(f"requirements-{version}.txt"))
+    lock = Path(__file__).with_name(f"requirements-{version}.txt")
+    # With pip: where it has a CPU build of torch at hand it takes that; uv would take the CUDA one.
+    installer = "pip" if re.search(r"(?m)^torch==", lock.read_text()) else "uv"
+    return ensure_venv(f"official-{version}", lock, installer=installer)
 
 
 def _find_uv() -> str | None:
