@@ -29,17 +29,6 @@ THIRD_TOKENS = (70, 7, 71, 11, 72, 19, 73, 23)
 """Tokens of a third example, in the shape of the first."""
 
 
-def logprobs_of(output: models.ForwardBackwardOutput) -> Rows:
-    """Return the log probabilities of each datum as flat lists.
-
-    Raises:
-        Violation: a datum has none.
-    """
-    for index, item in enumerate(output.loss_fn_outputs):
-        expect("logprobs" in item, f"logprobs in output {index}", ", ".join(item) or "no tensor")
-    return [[float(value) for value in item["logprobs"].to_numpy().reshape(-1)] for item in output.loss_fn_outputs]
-
-
 def total_loss(output: models.ForwardBackwardOutput) -> float:
     """Return the sum of the loss over a batch.
 

@@ -11,6 +11,7 @@ from tinkerwire_generated.api.training import forward, forward_backward, get_inf
 from tinkerwire_generated.api.weights import load_weights, save_weights, save_weights_for_sampler
 
 from .futures import Futures, Result, Submission
+from .violation import expect
 from .wire_client import WireClient
 
 CROSS_ENTROPY = "cross_entropy"
@@ -33,6 +34,17 @@ def make_datum(
             ),
         },
     )
+
+
+def logprobs_of(output: models.ForwardBackwardOutput) -> list[list[float]]:
+    """Return the log probabilities of each datum as flat lists.
+
+    Raises:
+        Violation: a datum has none.
+    """
+    for index, item in enumerate(output.loss_fn_outputs):
+        expect("logprobs" in item, f"logprobs in output {index}", ", ".join(item) or "no tensor")
+    return [[float(value) for value in item["logprobs"].to_numpy().reshape(-1)] for item in output.loss_fn_outputs]
 
 
 def make_loss_datum(
@@ -140,7 +152,7 @@ class Model:
     async def logprobs(self, data: Sequence[models.Datum] | None = None) -> list[list[float]]:
         """Return the log probability of each target token of each datum, by forward."""
         output = await self.forward([make_datum()] if data is None else data)
-        return [list(map(float, item["logprobs"].tolist())) for item in output.loss_fn_outputs]
+        return logprobs_of(output)
 
     async def optim_step(self, **adam: Any) -> models.OptimStepResponse:
         """Update the weights; see :meth:`optim_step_call`."""

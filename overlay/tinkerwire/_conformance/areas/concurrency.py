@@ -17,10 +17,9 @@ from ..training_effect import (
     Rows,
     expect_change,
     expect_same,
-    logprobs_of,
     weighted,
 )
-from ..training_model import TOKENS, Model, make_datum
+from ..training_model import TOKENS, Model, logprobs_of, make_datum
 from ..violation import expect
 
 AREA = Area("CON", "concurrency", "Concurrency: many operations at once, and several clients of a session")

@@ -22,10 +22,9 @@ from ..training_effect import (
     expect_change,
     expect_same,
     largest_difference,
-    logprobs_of,
     weighted,
 )
-from ..training_model import TOKENS, Model, make_datum
+from ..training_model import TOKENS, Model, logprobs_of, make_datum
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("ORD", "order", "Order: seq_ids, and operations that are sent again")

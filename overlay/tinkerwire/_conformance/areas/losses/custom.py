@@ -14,8 +14,8 @@ from ...exchange import Exchange
 from ...rejection import Rejection, find_rejection, require_rejection, submit_or_reject
 from ...requirement import Breakage, Feature
 from ...server import Server
-from ...training_effect import RATE, expect_change, expect_loss, logprobs_of
-from ...training_model import TOKENS, Model, make_datum
+from ...training_effect import RATE, expect_change, expect_loss
+from ...training_model import TOKENS, Model, logprobs_of, make_datum
 from ...violation import NotApplicable, Violation, expect
 from .area import AREA
 from .policy_loss import ADVANTAGES, floats

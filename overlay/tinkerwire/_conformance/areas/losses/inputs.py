@@ -11,9 +11,8 @@ from ...server import Server
 from ...training_effect import (
     OTHER_TOKENS,
     expect_loss,
-    logprobs_of,
 )
-from ...training_model import CROSS_ENTROPY, TOKENS, make_datum, make_loss_datum
+from ...training_model import CROSS_ENTROPY, TOKENS, logprobs_of, make_datum, make_loss_datum
 from ...violation import NotApplicable, expect
 from .area import AREA, WRONG_NUMBERS
 from .policy_loss import (

@@ -9,9 +9,8 @@ from ...requirement import Breakage, Feature
 from ...server import Server
 from ...training_effect import (
     expect_loss,
-    logprobs_of,
 )
-from ...training_model import TOKENS
+from ...training_model import TOKENS, logprobs_of
 from .area import AREA, WRONG_NUMBERS
 from .policy_loss import (
     ADVANTAGES,
@@ -36,7 +35,7 @@ WRONG_NUMBERS_LATER = Breakage("0.6.0", None, Feature.TRAIN, "trains with wrong 
     1,
     contract="ForwardBackwardInput.loss_fn",
     remedy="Support the loss importance_sampling, with the inputs target_tokens, logprobs and advantages.",
-    needs=("TRN-004",),
+    needs=("TRN-006",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "cannot train with reinforcement learning")],
 )
 async def importance_sampling_is_supported(server: Server) -> None:
@@ -96,7 +95,7 @@ async def zero_advantages_mask(server: Server) -> None:
     10,
     contract="ForwardBackwardInput.loss_fn",
     remedy="Support the loss ppo, with the inputs target_tokens, logprobs and advantages.",
-    needs=("TRN-004",),
+    needs=("TRN-006",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "cannot train with PPO")],
 )
 async def ppo_is_supported(server: Server) -> None:
@@ -192,7 +191,7 @@ async def thresholds_may_differ_by_token(server: Server) -> None:
     since="0.6.0",
     contract="ForwardBackwardInput.loss_fn",
     remedy="Support the loss cispo, with the inputs target_tokens, logprobs and advantages.",
-    needs=("TRN-004",),
+    needs=("TRN-006",),
     breaks=[Breakage("0.6.0", None, Feature.TRAIN, "cannot train with CISPO")],
 )
 async def cispo_is_supported(server: Server) -> None:
@@ -205,7 +204,7 @@ async def cispo_is_supported(server: Server) -> None:
     since="0.6.0",
     contract=("ForwardBackwardInput.loss_fn", "ForwardBackwardInput.loss_fn_config"),
     remedy="Compute cispo as minus the sum of clipped ratio times advantage times log probability.",
-    needs=("TRN-004",),
+    needs=("TRN-006",),
     breaks=[WRONG_NUMBERS_LATER],
 )
 async def cispo_clips_as_configured(server: Server) -> None:
@@ -235,7 +234,7 @@ async def clipped_cispo_keeps_gradient(server: Server) -> None:
     since="0.6.0",
     contract="ForwardBackwardInput.loss_fn",
     remedy="Support the loss dro, with the inputs target_tokens, logprobs and advantages.",
-    needs=("TRN-004",),
+    needs=("TRN-006",),
     breaks=[Breakage("0.6.0", None, Feature.TRAIN, "cannot train with DRO")],
 )
 async def dro_is_supported(server: Server) -> None:
@@ -248,7 +247,7 @@ async def dro_is_supported(server: Server) -> None:
     since="0.6.0",
     contract=("ForwardBackwardInput.loss_fn", "ForwardBackwardInput.loss_fn_config"),
     remedy="Compute dro as minus the sum of p * a - beta / 2 * (p - q) ** 2, with beta of loss_fn_config.",
-    needs=("TRN-004",),
+    needs=("TRN-006",),
     breaks=[WRONG_NUMBERS_LATER],
 )
 async def dro_penalizes_differences(server: Server) -> None:

@@ -16,9 +16,8 @@ from ...training_effect import (
     expect_change,
     expect_loss,
     expect_same,
-    logprobs_of,
 )
-from ...training_model import TOKENS, Model, make_datum, make_loss_datum
+from ...training_model import TOKENS, Model, logprobs_of, make_datum, make_loss_datum
 from ...violation import NotApplicable, Violation
 
 IMPORTANCE_SAMPLING = "importance_sampling"

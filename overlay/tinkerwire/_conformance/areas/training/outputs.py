@@ -15,9 +15,8 @@ from ...training_effect import (
     THIRD_TOKENS,
     expect_loss,
     expect_same,
-    logprobs_of,
 )
-from ...training_model import TOKENS, make_datum
+from ...training_model import TOKENS, logprobs_of, make_datum
 from ...violation import expect
 from .area import AREA, CANNOT_TRAIN, WRONG_NUMBERS
 
@@ -168,7 +167,7 @@ async def metrics_have_the_loss(server: Server) -> None:
     10,
     contract="ForwardBackwardOutput.metrics",
     remedy="Compute cross_entropy as minus the sum of weight times logprob, over all targets of all datums.",
-    needs=("TRN-004",),
+    needs=("TRN-006",),
     breaks=[WRONG_NUMBERS],
 )
 async def loss_equals_weighted_logprobs(server: Server) -> None:
@@ -253,7 +252,7 @@ async def targets_are_those_of_the_datum(server: Server) -> None:
     15,
     contract="Datum.loss_fn_inputs",
     remedy="Accept target_tokens and weights of shape (tokens, K), for K targets at each position.",
-    needs=("TRN-004",),
+    needs=("TRN-006",),
 )
 async def positions_may_have_many_targets(server: Server) -> None:
     """The tensor target_tokens may have two dimensions, for several targets at each position."""
