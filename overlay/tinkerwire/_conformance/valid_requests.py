@@ -197,13 +197,16 @@ class Scene:
             The response that ended it, and the result or failure of work.
         """
         # orjson rejects integers of more than 64 bits, which free JSON may have.
-        content = json.dumps(body, ensure_ascii=False).encode()
+        content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         exchange = await self.server.client.send(self.server.client.json_request(method, path, content))
         if exchange.status != 200 or operation not in RESULT_TYPES:
             self._adopt(operation, exchange, None)
             return exchange, None
         submission: Submission = self.server.futures.read_submission(operation, exchange)
-        if isinstance(body, dict) and body.get("seq_id") == self.model.next_seq_id and operation != "asample":
+        if isinstance(body, dict) and (body.get("model_id"), body.get("seq_id")) == (
+            self.model.id,
+            self.model.next_seq_id,
+        ):
             self.model.take_seq_id()
         result = await self.server.futures.wait(submission)
         self._adopt(operation, exchange, result)

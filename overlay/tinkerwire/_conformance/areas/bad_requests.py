@@ -10,6 +10,7 @@ from typing import Any
 from ..bad_bodies import BadBody, SchemaFaults
 from ..exchange import Exchange
 from ..generated_requests import generate_requests
+from ..links import walk
 from ..refusal import is_refused
 from ..requirement import Area, Breakage, Feature
 from ..server import Server
@@ -130,6 +131,18 @@ async def _expect_refusals(server: Server, family: str, make_bodies: MakeBodies)
         raise Blocked(reason)
     if not sent:
         raise NotApplicable("the schemas have no such limits")
+
+
+@AREA.must(
+    1 + (len(KINDS) + 1) * len(FAMILIES),
+    contract=("create_session", "create_model", "asample", "retrieve_future", "get_info"),
+    remedy="Take each id that you returned where the contract links it.",
+    needs=("MOD-001", "SMP-001"),
+    breaks=[Breakage("0.3.0", None, Feature.CONNECT, "cannot use what it created")],
+)
+async def links_can_be_followed(server: Server) -> None:
+    """Each id in a response is accepted where the links of the contract lead, from the session to saved weights."""
+    await walk(await Scene.create(server))
 
 
 async def _send_generated(server: Server, family: str) -> None:
