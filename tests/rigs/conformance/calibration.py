@@ -57,8 +57,8 @@ QUIRKS = (
     *("batches=json", "batches=protobuf", "batches=json,rejection=500"),
     *("flags=absent", "results=protobuf", "results=json"),
     *("missing=optional", "missing=optional,missing_status=405", "missing=retrieve_futures+cancel_future"),
-    *("short_paths=true", "prompt_logprobs=short", "prompt_logprobs=absent", "topk=ignored", "topk=rejected"),
-    *("metrics=empty", "metrics=null", "load_first=true", "counts_rejected=true", "ids=integer", "ids=uuid"),
+    *("short_paths", "prompt_logprobs=short", "prompt_logprobs=absent", "topk=ignored", "topk=rejected"),
+    *("metrics=empty", "metrics=null", "load_first", "counts_rejected", "ids=integer", "ids=uuid"),
 )
 THIRD_PARTY_WIRES = {"skyrl-tx": "0.16.1", "skyrl": "0.25.0"}
 THIRD_PARTY_CLIENTS = {
