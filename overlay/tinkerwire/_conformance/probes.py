@@ -97,7 +97,7 @@ FIELD_PROBES = (
     FieldProbe("asample", _SAMPLE, "SampleRequest", "prompt_logprobs_last_n", None),
     FieldProbe("save_weights_for_sampler", _SAVE, "SaveWeightsForSamplerRequest", "kind", "snapshot"),
 )
-SESSION: Mapping[str, Any] = {"tags": ["conformance"], "user_metadata": None, "sdk_version": "0.3.0"}
+SESSION: Mapping[str, Any] = {"tags": ["conformance"], "user_metadata": {}, "sdk_version": "0.3.0"}
 SESSION_PROBES = (
     FieldProbe("create_session", SESSION, "CreateSessionRequest", "project_id", None),
     FieldProbe("create_session", SESSION, "CreateSessionRequest", "display_name", None),

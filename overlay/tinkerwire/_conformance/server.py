@@ -142,7 +142,7 @@ class Server:
 
     async def new_session(self) -> str:
         """Create a session."""
-        body = models.CreateSessionRequest(tags=["conformance"], user_metadata=None, sdk_version=self.wire)
+        body = models.CreateSessionRequest(tags=["conformance"], user_metadata={}, sdk_version=self.wire)
         created, _ = await self.client.call(create_session(body=body))
         self.adopt_session(created.session_id)
         return created.session_id

@@ -268,7 +268,7 @@ async def _send_session(server: Server, request: WireRequest) -> Exchange:
 
 
 def _session_request(server: Server) -> WireRequest:
-    body = models.CreateSessionRequest(tags=["conformance"], user_metadata=None, sdk_version=server.wire)
+    body = models.CreateSessionRequest(tags=["conformance"], user_metadata={}, sdk_version=server.wire)
     return server.client.encode(create_session(body=body))
 
 

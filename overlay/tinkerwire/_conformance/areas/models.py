@@ -233,19 +233,28 @@ async def model_keeps_metadata(server: Server) -> None:
     expect(run.user_metadata == METADATA, str(METADATA), run.user_metadata, exchange)
 
 
-@AREA.must(
+@AREA.should(
     17,
     since="0.29.1",
-    contract="CreateModelRequest.optimizer_config",
-    remedy="Accept optimizer_config of the type adamw, which clients always send.",
-    needs=("MOD-001",),
-    breaks=[Breakage("0.38.0", None, Feature.TRAIN, "cannot create a training client")],
+    contract=("CreateModelRequest.optimizer_config", "GetInfoResponse.optimizer_config"),
+    remedy="Train a model with AdamW if create_model has no optimizer_config, and return that from get_info.",
+    needs=("MOD-002",),
 )
-async def optimizer_can_be_named(server: Server) -> None:
-    """A model can be created with optimizer_config of the type adamw."""
-    request = attrs.evolve(await server.create_model_request(), optimizer_config=models.AdamOptimizerConfig())
-    result = await server.futures.run(create_model(body=request))
-    server.adopt(result.value.model_id)
+async def default_optimizer_is_adamw(server: Server) -> None:
+    """A model can be created without optimizer_config, and has AdamW."""
+    request = await server.create_model_request()
+    body = {
+        "session_id": request.session_id,
+        "model_seq_id": request.model_seq_id,
+        "base_model": request.base_model,
+        "lora_config": {"rank": 4},
+    }
+    plain = server.client.json_request("POST", "create_model", body)
+    result = await server.futures.wait(await server.futures.submit_request("create_model", plain))
+    expect(result.failure is None, "a model", result.failure, result.exchange)
+    model = server.adopt(result.value.model_id)
+    info, exchange = await server.client.call(get_info(body=models.GetInfoRequest(model_id=model.id)))
+    expect(info.optimizer_config.type == "adamw", "adamw", info.optimizer_config.type, exchange)
 
 
 @AREA.should(

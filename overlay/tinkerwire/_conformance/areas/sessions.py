@@ -277,7 +277,7 @@ async def unknown_session_is_not_finished(server: Server) -> None:
 
 async def _create(server: Server, **fields: Any) -> tuple[models.CreateSessionResponse, Exchange]:
     """Create a session that is finished at the end of the run."""
-    settings: dict[str, Any] = {"tags": ["conformance"], "user_metadata": None, "sdk_version": server.wire, **fields}
+    settings: dict[str, Any] = {"tags": ["conformance"], "user_metadata": {}, "sdk_version": server.wire, **fields}
     created, exchange = await server.client.call(create_session(body=models.CreateSessionRequest(**settings)))
     server.adopt_sessions([created.session_id])
     return created, exchange

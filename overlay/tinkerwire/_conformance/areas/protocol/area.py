@@ -16,12 +16,12 @@ UNKNOWN_ID = "no-such-id"
 
 def session_body(server: Server, **fields: Any) -> dict[str, Any]:
     """Return the JSON body of a request to create a session."""
-    return {"tags": ["conformance"], "user_metadata": None, "sdk_version": server.wire, **fields}
+    return {"tags": ["conformance"], "user_metadata": {}, "sdk_version": server.wire, **fields}
 
 
 def session_request(server: Server) -> WireRequest:
     """Return a request to create a session, as clients send it."""
-    body = models.CreateSessionRequest(tags=["conformance"], user_metadata=None, sdk_version=server.wire)
+    body = models.CreateSessionRequest(tags=["conformance"], user_metadata={}, sdk_version=server.wire)
     return server.client.encode(create_session(body=body))
 
 

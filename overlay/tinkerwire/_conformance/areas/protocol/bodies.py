@@ -38,15 +38,15 @@ async def chunk_needs_no_type(server: Server) -> None:
 
 @AREA.must(
     21,
-    contract=("SampleRequest.type", "EncodedTextChunk.type"),
-    remedy="Accept the field type of each request and chunk, with the value of the contract.",
+    contract="SampleRequest.type",
+    remedy="Accept requests without the field type; the path names the operation.",
     needs=("SMP-001",),
-    breaks=[Breakage("0.38.0", None, Feature.SAMPLE, "raises on every sample")],
+    breaks=[Breakage("0.4.1", "0.4.1", Feature.SAMPLE, "raises on every sample")],
 )
-async def types_are_accepted(server: Server) -> None:
-    """A request and its chunks may name their type."""
+async def request_needs_no_type(server: Server) -> None:
+    """A request without its type is accepted."""
     sampler = await server.base_sampler()
-    await _sample(server, sampler, {"type": "sample"})
+    await _sample(server, sampler, {}, without=("type",))
 
 
 @AREA.must(
@@ -153,6 +153,7 @@ async def _sample(
         "num_samples": 1,
         "sampling_session_id": sampler.id,
         "seq_id": sampler.take_seq_id(),
+        "type": "sample",
         **fields,
     }
     for name in without:

@@ -59,10 +59,9 @@ async def error_names_missing_field(server: Server) -> None:
     needs=("SES-001",),
 )
 async def invalid_request_has_its_status(server: Server) -> None:
-    """A request that does not fit the contract is answered with 422 or 400, in a body of the contract."""
+    """A request that does not fit the contract is answered with 422 or 400."""
     exchange = await _invalid(server, tags=5)
     expect(exchange.status in (400, 422), "422", exchange.describe(), exchange)
-    server.client.require_contract("create_session", exchange)
 
 
 @AREA.must(
