@@ -146,8 +146,8 @@ def create_requirements_page() -> str:
     parts = [
         "# Requirements of servers",
         f"The {count} requirements that [`tinkerwire conformance`](../conformance.md) tests. The "
-        "[levels](../conformance.md#levels) must, should and may give how much depends on one. The parts of the contract "
-        "behind it are operations, their statuses, types and their fields.",
+        "[levels](../conformance.md#levels) must, should and may give how much depends on one. The parts of the "
+        "contract behind it are operations, their statuses, types and their fields.",
     ]
     for area in areas:
         parts += [f"## {area.title} {{#{area.name}}}", *map(describe_requirement, area.requirements)]

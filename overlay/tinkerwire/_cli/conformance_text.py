@@ -11,7 +11,7 @@ import click
 from .._conformance.outcome import Outcome, Status
 from .._conformance.report.baseline import Comparison
 from .._conformance.report.failure_text import list_details
-from .._conformance.report.run_report import RunReport, describe_broken, group_reasons, join_ids
+from .._conformance.report.run_report import RunReport, group_reasons, join_ids, list_effects
 from .._conformance.requirement import Requirement
 from .._conformance.run import RunObserver
 from .._conformance.server import Server
@@ -132,16 +132,14 @@ def _print_failure(outcome: Outcome) -> None:
 
 
 def _predictions(result: RunReport) -> Table:
-    rows = [
-        (
-            f"{prediction.client}{f' on SDK {prediction.runs_on}' if prediction.runs_on else ''}",
-            prediction.verdict.value,
-            "; ".join(map(describe_broken, prediction.broken)),
-            ", ".join(dict.fromkeys(prediction.reasons)),
-        )
-        for prediction in result.predictions or ()
-    ]
-    return Table(("Client", "Prediction", "Does not work", "Because of"), rows)
+    rows = []
+    for prediction in result.predictions or ():
+        effects = list_effects(prediction)
+        seen = [f"{effect.text} ({join_ids(effect.reasons)})" for effect in effects if effect.is_seen]
+        risks = [reason for effect in effects if not effect.is_seen for reason in effect.reasons]
+        client = f"{prediction.client} on SDK {prediction.runs_on}" if prediction.runs_on else prediction.client
+        rows.append((client, prediction.verdict.value, "; ".join(seen), join_ids(risks)))
+    return Table(("Client", "Prediction", "Does not work", "In some situations"), rows)
 
 
 def _print_comparison(comparison: Comparison) -> None:

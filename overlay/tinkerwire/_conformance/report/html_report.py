@@ -14,7 +14,7 @@ from ..outcome import Outcome, Status
 from ..prediction import Prediction, Verdict
 from ..requirement import Level
 from .baseline import Change, Comparison
-from .run_report import RunReport, describe_breakage, describe_broken, join_ids
+from .run_report import Effect, RunReport, describe_breakage, join_ids, list_effects
 
 FOLDER = Path(__file__).parent
 MIN_DURATION_S = 0.05
@@ -74,25 +74,31 @@ def _predictions(report: RunReport) -> str:
         return f"{title}<p>This run did not test what the prediction depends on: the area client_versions.</p>"
     rows = "".join(map(_prediction, report.predictions))
     return (
-        f'{title}<div class="wide"><table><thead><tr><th scope="col">client</th><th scope="col">prediction</th>'
-        f'<th scope="col">does not work</th><th scope="col">because of</th></tr></thead><tbody>{rows}</tbody>'
-        "</table></div>"
+        f'{title}<table class="stacked"><thead><tr><th scope="col">client</th><th scope="col">prediction</th>'
+        f'<th scope="col">does not work</th></tr></thead><tbody>{rows}</tbody></table>'
     )
 
 
 def _prediction(prediction: Prediction) -> str:
-    broken = "".join(f"<li>{escape(describe_broken(item))}</li>" for item in prediction.broken)
-    runs_on = f"<br>with SDK {escape(prediction.runs_on)}" if prediction.runs_on else ""
+    effects = list_effects(prediction)
+    seen = [effect for effect in effects if effect.is_seen]
+    risks = [effect for effect in effects if not effect.is_seen]
+    more = f"<details><summary>{len(risks)} more in some situations</summary>{_effects(risks)}</details>"
+    runs_on = f"<br>on SDK {escape(prediction.runs_on)}" if prediction.runs_on else ""
     mark = f'<span class="mark {VERDICT_MARKS[prediction.verdict]}">{prediction.verdict.value}</span>'
     return (
         f'<tr><th scope="row">{escape(prediction.client)}{runs_on}</th><td>{mark}</td>'
-        f"<td>{f'<ul>{broken}</ul>' if broken else '-'}</td>"
-        f"<td>{_links(list(dict.fromkeys(prediction.reasons)))}</td></tr>"
+        f"<td>{_effects(seen)}{more if risks else ''}</td></tr>"
     )
 
 
+def _effects(effects: Sequence[Effect]) -> str:
+    items = "".join(f"<li>{escape(effect.text)} ({_links(effect.reasons)})</li>" for effect in effects)
+    return f"<ul>{items}</ul>" if items else ""
+
+
 def _links(identifiers: Sequence[str]) -> str:
-    return ", ".join(f'<a href="#{escape(name)}">{escape(name)}</a>' for name in identifiers) or "-"
+    return ", ".join(f'<a class="id" href="#{escape(name)}">{escape(name)}</a>' for name in identifiers) or "-"
 
 
 def _comparison(comparison: Comparison) -> str:

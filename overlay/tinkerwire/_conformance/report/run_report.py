@@ -9,7 +9,7 @@ from datetime import datetime
 import attrs
 
 from ..outcome import Outcome, Status
-from ..prediction import BrokenFeature, Prediction
+from ..prediction import Prediction
 from ..requirement import Breakage, Level
 
 UNKNOWN = (Status.BLOCKED, Status.NOT_RUN, Status.ERROR)
@@ -137,9 +137,22 @@ def describe_breakage(breakage: Breakage) -> str:
     return f"official SDK {versions} ({breakage.feature.value}): {breakage.effect}"
 
 
-def describe_broken(broken: BrokenFeature) -> str:
-    """Return what does not work with a client, and whether its own requests showed that."""
-    return f"{broken.feature.value}: {broken.words}{'' if broken.is_seen else ' (in some situations)'}"
+@attrs.frozen
+class Effect:
+    """What does not work with a client, and the requirements that show it."""
+
+    text: str
+    is_seen: bool
+    """True if the client's own requests failed; False if the effect shows in some situations only."""
+    reasons: tuple[str, ...]
+
+
+def list_effects(prediction: Prediction) -> list[Effect]:
+    """Return what does not work with a client; several requirements with one effect are one entry."""
+    groups: dict[tuple[str, bool], list[str]] = {}
+    for broken, reason in zip(prediction.broken, prediction.reasons, strict=True):
+        groups.setdefault((f"{broken.feature.value}: {broken.words}", broken.is_seen), []).append(reason)
+    return [Effect(text, is_seen, tuple(dict.fromkeys(ids))) for (text, is_seen), ids in groups.items()]
 
 
 def group_reasons(outcomes: Sequence[Outcome], status: Status) -> dict[str, list[str]]:
