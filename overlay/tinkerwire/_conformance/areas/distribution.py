@@ -47,7 +47,7 @@ class Draws:
     1,
     contract=("SampledSequence.logprobs", "SampledSequence.tokens"),
     remedy="Return the logprob of a token under the distribution that it was sampled from, over the whole vocabulary.",
-    needs=("SMP-012", "SMP-013"),
+    needs=("SMP-010", "SMP-012", "SMP-013"),
     breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "gets wrong logprobs, without an error")],
     max_s=MAX_S,
 )

@@ -123,7 +123,7 @@ async def prompt_topk_fits_logprobs(server: Server) -> None:
     7,
     contract=("SampleResponse.topk_prompt_logprobs", "SamplingParams.temperature"),
     remedy="Compute topk_prompt_logprobs with the same model as samples.",
-    needs=("LGP-005", "SMP-004"),
+    needs=("LGP-005", "SMP-005"),
     breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "gets most likely tokens of another model")],
 )
 async def greedy_is_the_first_of_topk(server: Server) -> None:

@@ -139,7 +139,7 @@ async def greedy_continues_itself(server: Server) -> None:
     7,
     contract="SamplingParams.top_k",
     remedy="Sample from the top_k most likely tokens only.",
-    needs=("SMP-004",),
+    needs=("SMP-004", "SMP-005"),
     breaks=[WRONG_SAMPLES],
 )
 async def top_1_is_greedy(server: Server) -> None:
@@ -151,7 +151,7 @@ async def top_1_is_greedy(server: Server) -> None:
     8,
     contract="SamplingParams.top_p",
     remedy="Sample from the smallest set of most likely tokens whose probability reaches top_p, at least one.",
-    needs=("SMP-004",),
+    needs=("SMP-004", "SMP-005"),
     breaks=[WRONG_SAMPLES],
 )
 async def small_top_p_is_greedy(server: Server) -> None:
@@ -245,7 +245,7 @@ async def each_token_has_a_logprob(server: Server) -> None:
     14,
     contract=("SamplingParams.stop", "StopCondition"),
     remedy="End a sequence as soon as it has one of the tokens in stop, with the stop_reason stop.",
-    needs=("SMP-004",),
+    needs=("SMP-002", "SMP-004"),
     breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "samples beyond the end of an answer, without an error")],
 )
 async def stop_token_ends(server: Server) -> None:
