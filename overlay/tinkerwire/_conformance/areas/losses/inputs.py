@@ -93,7 +93,7 @@ async def missing_inputs_are_rejected(server: Server) -> None:
         await require_rejection(server, call, f"a datum without {name}")
 
 
-@AREA.must(
+@AREA.should(
     44,
     contract=("forward_backward", "Datum.loss_fn_inputs"),
     remedy="Reject inputs that do not have one number for each target token.",
