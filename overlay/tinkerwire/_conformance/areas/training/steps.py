@@ -35,10 +35,27 @@ async def step_lowers_loss(server: Server) -> None:
 
 
 @AREA.must(
+    24,
+    contract=("forward_backward", "optim_step"),
+    remedy="Keep the gradients of forward_backward out of forward, also if both are one operation with forward_only.",
+    needs=("TRN-003", "TRN-020"),
+    breaks=[WRONG_NUMBERS],
+)
+async def forward_leaves_no_gradient(server: Server) -> None:
+    """Forward adds no gradient: a step after it changes nothing."""
+    model = await server.new_model()
+    before = await model.logprobs()
+    await model.forward([make_datum()])
+    # Some servers reject a step without gradients, which is as good.
+    await find_rejection(server, await submit_or_reject(server, model.optim_step_call(learning_rate=LARGE_RATE)))
+    expect_same(server, before, await model.logprobs(), "an unchanged model after forward and a step")
+
+
+@AREA.must(
     21,
     contract=("forward_backward", "Datum.loss_fn_inputs"),
     remedy="Multiply the gradient of each target by its weight, also by a negative one.",
-    needs=("TRN-020",),
+    needs=("TRN-024",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "trains forward_backward_custom with wrong gradients")],
 )
 async def weights_may_be_negative(server: Server) -> None:
@@ -54,7 +71,7 @@ async def weights_may_be_negative(server: Server) -> None:
     22,
     contract=("forward_backward", "Datum.loss_fn_inputs"),
     remedy="Exclude targets with weight 0 from the loss and from its gradient.",
-    needs=("TRN-020",),
+    needs=("TRN-024",),
     breaks=[WRONG_NUMBERS],
 )
 async def zero_weights_mask(server: Server) -> None:
@@ -70,7 +87,7 @@ async def zero_weights_mask(server: Server) -> None:
     23,
     contract=("optim_step", "AdamParams.learning_rate"),
     remedy="Use the learning rate of each request.",
-    needs=("TRN-020",),
+    needs=("TRN-024",),
     breaks=[WRONG_NUMBERS],
 )
 async def zero_rate_changes_nothing(server: Server) -> None:
@@ -80,23 +97,6 @@ async def zero_rate_changes_nothing(server: Server) -> None:
     await model.forward_backward([make_datum()])
     await model.optim_step(learning_rate=0.0)
     expect_same(server, before, await model.logprobs(), "an unchanged model after a step of rate 0")
-
-
-@AREA.must(
-    24,
-    contract=("forward_backward", "optim_step"),
-    remedy="Keep the gradients of forward_backward out of forward, also if both are one operation with forward_only.",
-    needs=("TRN-003", "TRN-020"),
-    breaks=[WRONG_NUMBERS],
-)
-async def forward_leaves_no_gradient(server: Server) -> None:
-    """Forward adds no gradient: a step after it changes nothing."""
-    model = await server.new_model()
-    before = await model.logprobs()
-    await model.forward([make_datum()])
-    # Some servers reject a step without gradients, which is as good.
-    await find_rejection(server, await submit_or_reject(server, model.optim_step_call(learning_rate=LARGE_RATE)))
-    expect_same(server, before, await model.logprobs(), "an unchanged model after forward and a step")
 
 
 @AREA.must(
@@ -150,7 +150,7 @@ async def two_calls_equal_one(server: Server) -> None:
     27,
     contract=("forward_backward", "optim_step"),
     remedy="Set the accumulated gradients to zero after each step, also after a step of rate 0.",
-    needs=("TRN-021",),
+    needs=("TRN-021", "TRN-023"),
     breaks=[WRONG_NUMBERS],
 )
 async def step_clears_gradients(server: Server) -> None:
@@ -243,7 +243,7 @@ async def beta2_is_used(server: Server) -> None:
     32,
     contract=("optim_step", "AdamParams.eps"),
     remedy="Add eps of each request to the square root of the mean of squared gradients.",
-    needs=("TRN-020",),
+    needs=("TRN-024",),
     breaks=[WRONG_NUMBERS],
 )
 async def eps_is_used(server: Server) -> None:
