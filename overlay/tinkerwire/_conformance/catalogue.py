@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 
 from .requirement import Area, Level, Requirement
 
@@ -39,9 +38,7 @@ AREA_MODULES = (
 @cache
 def load_areas() -> tuple[Area, ...]:
     """Return all areas with their requirements."""
-    # Some areas are still being written.
-    names = [name for name in AREA_MODULES if find_spec(f".areas.{name}", __package__)]
-    return tuple(import_module(f".areas.{name}", __package__).AREA for name in names)
+    return tuple(import_module(f".areas.{name}", __package__).AREA for name in AREA_MODULES)
 
 
 @cache

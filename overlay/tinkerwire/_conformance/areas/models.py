@@ -104,7 +104,7 @@ async def concurrent_models_have_different_ids(server: Server) -> None:
     7,
     contract="create_model",
     remedy="Start each adapter so that it adds nothing, with one of its two matrices at zero.",
-    needs=("MOD-001"),
+    needs=("MOD-001",),
 )
 async def new_model_equals_base_model(server: Server) -> None:
     """Two new models with different seeds compute the same, as an adapter adds nothing before its first step."""
