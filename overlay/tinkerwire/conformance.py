@@ -76,8 +76,8 @@ def run_conformance(
 
     Example:
         >>> report = run_conformance("local", only=["FUT-008"], wire="0.25.0")
-        >>> print(report.describe_verdict())
-        wire 0.25.0: all 1 musts hold; 1 of 1 musts and shoulds passed
+        >>> report.holds, report.unmet
+        (True, [])
     """
     if max_minutes is not None and max_minutes <= 0:
         raise ValueError(f"max_minutes must be above 0, got {max_minutes:g}")

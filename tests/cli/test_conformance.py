@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_conforming_server_has_code_0(server: LocalServer, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, server.url, "--wire", WIRE, *ONE)
     assert code == 0, out + err
-    assert out.splitlines()[-1] == f"wire {WIRE}: all 1 musts hold; 1 of 1 musts and shoulds passed"
+    assert re.fullmatch(rf"wire {WIRE}: all \d+ musts hold; (\d+) of \1 musts and shoulds passed", out.splitlines()[-1])
 
 
 def test_failure_has_code_1_and_all_that_its_author_needs(
@@ -177,6 +178,21 @@ def test_list_needs_no_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[0].startswith("FUT-001  must")
     assert all(row.startswith("FUT-") and "  must  " in row for row in rows)
     assert not any(row.startswith("FUT-012") for row in rows)
+
+
+def test_terminal_shows_progress_and_time_left(
+    server: LocalServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line has the share, the id and the time left; it is removed before the report."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    code, _, err = run(capsys, server.url, "--wire", WIRE, "--only", "FUT-006")
+    assert code == 0
+    lines = err.split("\r")
+    assert any(line.startswith("  0% SES-001") for line in lines)
+    assert re.search(r" [1-9]\d% FUT-\d{3}, about \d+ (s|:\d\d min) left", err)
+    assert all(len(line) < 60 for line in lines[1:-1])
+    assert lines[-2].strip() == ""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")

@@ -18,7 +18,7 @@ from .framework import SharedOptions, command, pass_options
 from .output import Table, print_result, report
 
 if TYPE_CHECKING:
-    from .._conformance.report.baseline import Baseline
+    from .._conformance.report.baseline import Comparison
     from .._conformance.report.run_report import RunReport
     from .._conformance.requirement import Requirement
 
@@ -138,11 +138,11 @@ def cli(
     finally:
         progress.close()
     comparison = None if old is None else compare(result, old, load_requirements())
-    _write(result, old, files)
     if options.as_json:
         print_result(options, to_json(result, comparison), "")
     else:
         print_report(result, comparison)
+    _write(result, comparison, files)
     for name, path in files.items():
         report(options, f"The report of {name} is in {path}.")
     ctx.exit(EXIT_INTERRUPTED if result.is_interrupted else 0 if result.holds else EXIT_FAILED)
@@ -193,16 +193,13 @@ def _require_writable(files: dict[str, Path], baseline: Path | None) -> None:
             raise CommandFailed(f"{name}: {path} cannot be written; check the permissions of the file and its folder")
 
 
-def _write(result: RunReport, old: Baseline | None, files: dict[str, Path]) -> None:
+def _write(result: RunReport, comparison: Comparison | None, files: dict[str, Path]) -> None:
     """Write the reports."""
-    from .._conformance.catalogue import load_requirements  # noqa: PLC0415
     from .._conformance.report.badge import render_badge  # noqa: PLC0415
-    from .._conformance.report.baseline import compare  # noqa: PLC0415
     from .._conformance.report.html_report import render_html  # noqa: PLC0415
     from .._conformance.report.json_report import render_json  # noqa: PLC0415
     from .._conformance.report.junit import render_junit  # noqa: PLC0415
 
-    comparison = None if old is None else compare(result, old, load_requirements())
     contents = {
         "--junit": lambda: render_junit(result),
         "--json": lambda: render_json(result, comparison).encode(errors="replace"),

@@ -34,7 +34,7 @@ class RunSettings:
     """Settings of a run: the server, the requirements to test, and limits."""
 
     url: str
-    api_key: str | None = None
+    api_key: str | None = attrs.field(default=None, repr=False)
     wire: str | None = None
     model: str | None = None
     only: tuple[str, ...] = ()
