@@ -19,6 +19,22 @@ from .area import AREA, WRONG_NUMBERS
 
 
 @AREA.must(
+    28,
+    contract=("forward_backward", "ForwardBackwardOutput"),
+    remedy="Change the model in optim_step and load_weights only.",
+    needs=("TRN-012",),
+    breaks=[WRONG_NUMBERS],
+)
+async def forward_backward_keeps_weights(server: Server) -> None:
+    """A forward_backward does not change the model before optim_step, and repeated work has the same logprobs."""
+    model = await server.model()
+    before = await model.logprobs()
+    for _ in range(2):
+        await model.forward_backward([weighted(100.0)])
+    expect_same(server, before, await model.logprobs(), "an unchanged model before optim_step")
+
+
+@AREA.must(
     20,
     contract=("forward_backward", "optim_step"),
     remedy="Apply the gradients of forward_backward in optim_step, in the direction that lowers the loss.",
@@ -87,7 +103,7 @@ async def zero_weights_mask(server: Server) -> None:
     23,
     contract=("optim_step", "AdamParams.learning_rate"),
     remedy="Use the learning rate of each request.",
-    needs=("TRN-024",),
+    needs=("TRN-024", "TRN-028"),
     breaks=[WRONG_NUMBERS],
 )
 async def zero_rate_changes_nothing(server: Server) -> None:
@@ -126,7 +142,7 @@ async def gradients_add_up(server: Server) -> None:
     26,
     contract=("forward_backward", "optim_step"),
     remedy="Sum gradients over calls as over the datums of one call; do not average them over either.",
-    needs=("TRN-025",),
+    needs=("TRN-025", "TRN-028"),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "trains batches that it splits with wrong numbers")],
 )
 async def two_calls_equal_one(server: Server) -> None:
@@ -166,26 +182,10 @@ async def step_clears_gradients(server: Server) -> None:
 
 
 @AREA.must(
-    28,
-    contract=("forward_backward", "ForwardBackwardOutput"),
-    remedy="Change the model in optim_step and load_weights only.",
-    needs=("TRN-012",),
-    breaks=[WRONG_NUMBERS],
-)
-async def forward_backward_keeps_weights(server: Server) -> None:
-    """A forward_backward does not change the model before optim_step, and repeated work has the same logprobs."""
-    model = await server.model()
-    before = await model.logprobs()
-    for _ in range(2):
-        await model.forward_backward([weighted(100.0)])
-    expect_same(server, before, await model.logprobs(), "an unchanged model before optim_step")
-
-
-@AREA.must(
     29,
     contract=("forward_backward", "optim_step"),
     remedy="Keep the weights, gradients and optimizer of each model apart.",
-    needs=("TRN-020",),
+    needs=("TRN-020", "TRN-028"),
     breaks=[WRONG_NUMBERS],
 )
 async def models_are_separate(server: Server) -> None:
@@ -243,7 +243,7 @@ async def beta2_is_used(server: Server) -> None:
     32,
     contract=("optim_step", "AdamParams.eps"),
     remedy="Add eps of each request to the square root of the mean of squared gradients.",
-    needs=("TRN-024",),
+    needs=("TRN-024", "TRN-028"),
     breaks=[WRONG_NUMBERS],
 )
 async def eps_is_used(server: Server) -> None:
