@@ -51,14 +51,15 @@ async def find_in_pages(
         get_keys: returns the identifiers of the entries of a page.
         key: identifier of the entry.
     """
-    for number in range(MAX_PAGES):
+    number = 0
+    while True:
         page, exchange = await server.client.call(list_page(number * PAGE_SIZE))
         keys = get_keys(page)
         if key in keys:
             return exchange
-        if not keys:
-            break
-    raise Violation(f"{key} in the list", f"a list without it in {number + 1} pages of {PAGE_SIZE}", exchange)
+        number += 1
+        if not keys or number == MAX_PAGES:
+            raise Violation(f"{key} in the list", f"a list without it in {number} pages of {PAGE_SIZE}", exchange)
 
 
 async def new_path(server: Server) -> str:

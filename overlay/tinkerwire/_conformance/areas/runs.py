@@ -59,11 +59,11 @@ async def run_has_newest_checkpoints(server: Server) -> None:
     run, exchange = await server.client.call(get_training_run(model.id))
     none = (run.last_checkpoint, run.last_sampler_checkpoint)
     expect(none == (None, None), "no checkpoint of a new model", str(none), exchange)
-    for _ in range(2):
-        path = await model.save_weights(server.new_name())
-        other = await model.save_for_sampler(server.new_name())
+    saved = [
+        (await model.save_weights(server.new_name()), await model.save_for_sampler(server.new_name())) for _ in range(2)
+    ]
     run, exchange = await server.client.call(get_training_run(model.id))
-    for found, expected in ((run.last_checkpoint, path), (run.last_sampler_checkpoint, other)):
+    for found, expected in zip((run.last_checkpoint, run.last_sampler_checkpoint), saved[-1], strict=True):
         expect(found is not None and found.tinker_path == expected, expected, found and found.tinker_path, exchange)
 
 
@@ -267,11 +267,10 @@ async def search_finds_session(server: Server) -> None:
 async def run_time_has_zone(server: Server) -> None:
     """The last_request_time of a run has a time zone, and does not run backwards."""
     model = await server.model()
-    times = []
-    for _ in range(2):
-        run, exchange = await server.client.call(get_training_run(model.id))
-        text = str(exchange.json().get("last_request_time"))
-        expect(has_zone(text), "a time with its zone", text, exchange)
-        times.append(run.last_request_time)
-        await new_path(server)
-    expect(times[0] <= times[1], f"a time from {times[0].isoformat()} on", times[1].isoformat(), exchange)
+    before, _ = await server.client.call(get_training_run(model.id))
+    await new_path(server)
+    after, exchange = await server.client.call(get_training_run(model.id))
+    text = str(exchange.json().get("last_request_time"))
+    expect(has_zone(text), "a time with its zone", text, exchange)
+    expected = f"a time from {before.last_request_time.isoformat()} on"
+    expect(before.last_request_time <= after.last_request_time, expected, text, exchange)
