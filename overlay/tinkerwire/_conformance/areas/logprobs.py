@@ -114,8 +114,12 @@ async def prompt_topk_is_sorted(server: Server) -> None:
 )
 async def prompt_topk_fits_logprobs(server: Server) -> None:
     """A token of the prompt has the same logprob in topk_prompt_logprobs, and is less likely if it is not there."""
-    topk, logprobs, exchange = await _prompt_topk(server)
-    for token, pairs, logprob in list(zip(TOKENS, topk, logprobs, strict=True))[1:]:
+    sampler = await server.base_sampler()
+    # Greedy tokens are surely among the most likely ones of their places.
+    greedy = (await sampler.sample(PROMPT, temperature=0)).sequences[0].tokens
+    prompt = [*PROMPT, *greedy, *TOKENS[len(PROMPT) + len(greedy) :]]
+    topk, logprobs, exchange = await _prompt_topk(server, prompt)
+    for token, pairs, logprob in list(zip(prompt, topk, logprobs, strict=True))[1:]:
         _expect_member(token, logprob, pairs, exchange)
 
 
@@ -123,7 +127,7 @@ async def prompt_topk_fits_logprobs(server: Server) -> None:
     7,
     contract=("SampleResponse.topk_prompt_logprobs", "SamplingParams.temperature"),
     remedy="Compute topk_prompt_logprobs with the same model as samples.",
-    needs=("LGP-005", "SMP-005"),
+    needs=("LGP-006", "SMP-005"),
     breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "gets most likely tokens of another model")],
 )
 async def greedy_is_the_first_of_topk(server: Server) -> None:
@@ -250,10 +254,10 @@ async def prompt_logprobs_change_no_sample(server: Server) -> None:
     expect(tokens == expected, f"{expected}", f"{tokens}", result.exchange)
 
 
-async def _sample(server: Server, fields: dict[str, Any]) -> Any:
+async def _sample(server: Server, fields: dict[str, Any], prompt: Sequence[int] = TOKENS) -> Any:
     """Sample once on the base model with some fields; return the result."""
     sampler = await server.base_sampler()
-    return await server.futures.run(sampler.sample_call(fields=fields))
+    return await server.futures.run(sampler.sample_call(prompt, fields=fields))
 
 
 async def _prompt_logprobs(server: Server) -> tuple[list[float | None], Exchange]:
@@ -261,9 +265,11 @@ async def _prompt_logprobs(server: Server) -> tuple[list[float | None], Exchange
     return list(result.value.prompt_logprobs or []), result.exchange
 
 
-async def _prompt_topk(server: Server) -> tuple[list[Any], list[float | None], Exchange]:
+async def _prompt_topk(
+    server: Server, prompt: Sequence[int] = TOKENS
+) -> tuple[list[Any], list[float | None], Exchange]:
     """Return the most likely tokens of each place of the prompt, and the logprobs of its tokens."""
-    result = await _sample(server, {"prompt_logprobs": True, "topk_prompt_logprobs": TOP})
+    result = await _sample(server, {"prompt_logprobs": True, "topk_prompt_logprobs": TOP}, prompt)
     topk = result.value.topk_prompt_logprobs
     if not topk:
         raise Violation("topk_prompt_logprobs", "none", result.exchange)
