@@ -13,7 +13,7 @@ from tinkerwire_base.call import WireRequest, WireResponse
 def _exchange(body: object) -> Exchange:
     request = WireRequest(method="POST", path="/", headers={})
     headers = {"content-type": "application/json"}
-    return Exchange(request, "/", WireResponse(200, headers, json.dumps(body).encode()), "", 0.0)
+    return Exchange(request, "/", WireResponse(status=200, headers=headers, content=json.dumps(body).encode()), "", 0.0)
 
 
 def test_link_takes_its_values_from_the_response() -> None:
