@@ -22,10 +22,10 @@ CONFIG_PATH = "client/config"
 
 @attrs.frozen(kw_only=True)
 class Discovery:
-    """What a server turned out to be."""
+    """Findings about a server."""
 
     wire: str
-    """The wire version that fits the evidence best; of versions that nothing tells apart, the newest."""
+    """The wire version that fits the evidence best; of versions without a visible difference, the newest."""
     evidence: tuple[str, ...]
     """The observations that set the version, as sentences without a period."""
     config: models.ClientConfigResponse | None

@@ -283,7 +283,7 @@ class Probes:
         return _content(exchange).replace(path.encode(), UNKNOWN_PATH.encode()) == _content(unknown)
 
     async def _field_clue(self, probe: FieldProbe) -> Clue | None:
-        """Return whether a server knows a field; None if its responses do not tell."""
+        """Return whether a server knows a field; None if its responses show nothing."""
         versions = FIELD_VERSIONS[probe.model][probe.field]
         plain = await self._send_field(probe, probe.body)
         unknown = await self._send_field(probe, probe.with_field(UNKNOWN_FIELD, 1))

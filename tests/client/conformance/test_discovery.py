@@ -36,14 +36,14 @@ FOUND = {
     "0.36.0": "0.36.0",
     "0.38.0": "0.38.0",
 }
-"""The version that is found for a server; three have a later one that no request tells apart."""
+"""The version that is found for a server; three have a later one that no request distinguishes."""
 # Without optional operations, a server of 0.4.1 is one of 0.3.0.
 FOUND_WITHOUT_OPTIONAL = {**FOUND, "0.4.1": "0.3.0"}
 
 
 @pytest.mark.parametrize(("wire", "found"), FOUND.items())
 def test_version_of_each_server(wire: str, found: str) -> None:
-    """The version is that of the server, and evidence says so."""
+    """The version is that of the server, and there is evidence."""
     with LocalServer(wire=wire) as server:
         discovery = asyncio.run(discover(server.url, KEY))
     assert discovery.wire == found

@@ -203,7 +203,7 @@ async def wrong_token_is_rejected(server: Server) -> None:
     breaks=[Breakage("0.38.0", None, Feature.CONNECT, "raises an error when its token has expired")],
 )
 async def expired_token_is_named(server: Server) -> None:
-    """The rejection of an expired token says so in WWW-Authenticate, so that clients get a new one."""
+    """The rejection of an expired token names the reason in WWW-Authenticate, so that clients get a new one."""
     _require_tokens(server)
     await _require_keys(server)
     exchange = await _create_session(server, _expired_token())

@@ -90,7 +90,7 @@ async def context_length_is_listed(server: Server) -> None:
     needs=("SRV-002",),
 )
 async def uses_of_models_are_listed(server: Server) -> None:
-    """Every listed base model says whether it can be trained and sampled."""
+    """Every listed base model has the fields trainable and sampleable."""
     found, exchange = await server.client.call(get_server_capabilities())
     known = all(None not in (model.trainable, model.sampleable) for model in found.supported_models)
     expect(known, "trainable and sampleable of each model", "none", exchange)
@@ -269,7 +269,7 @@ async def has_session_listing(server: Server) -> None:
     27,
     since="0.6.0",
     contract="weights_info",
-    remedy="Add weights_info, which tells clients the base model and the rank of a checkpoint.",
+    remedy="Add weights_info, which returns the base model and the rank of a checkpoint.",
     breaks=[Breakage("0.6.0", None, Feature.MANAGE, "raises an error when a checkpoint is described")],
 )
 async def has_weights_info(server: Server) -> None:
@@ -281,7 +281,7 @@ async def has_weights_info(server: Server) -> None:
     28,
     since="0.6.0",
     contract="get_sampler",
-    remedy="Add get_sampler, which tells clients the base model of a sampling session.",
+    remedy="Add get_sampler, which returns the base model of a sampling session.",
     breaks=[Breakage("0.6.0", None, Feature.MANAGE, "raises an error when a sampler is described")],
 )
 async def has_samplers(server: Server) -> None:

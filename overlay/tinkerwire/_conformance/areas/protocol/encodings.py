@@ -112,7 +112,7 @@ async def other_results_are_json(server: Server) -> None:
     46,
     since=PROTOBUF_BATCHES_SINCE,
     contract="forward_backward 422",
-    remedy="Reject a body that is no protobuf message of the contract with 400 or 422.",
+    remedy="Reject a body that is not a protobuf message of the contract with 400 or 422.",
     needs=("TRN-001",),
 )
 async def wrong_protobuf_is_rejected(server: Server) -> None:
@@ -160,7 +160,7 @@ async def compressed_batch_is_read(server: Server) -> None:
     needs=("PRO-047",),
 )
 async def wrong_compression_is_rejected(server: Server) -> None:
-    """A body that is not valid zstd, though its header says so, is rejected with a status from 400 to 499."""
+    """A body that is not valid zstd, despite its header, is rejected with a status from 400 to 499."""
     request = _compressed_batch(server, await server.new_model())
     exchange = await server.client.send(attrs.evolve(request, content=b"not zstd at all"))
     if not 400 <= exchange.status < 500:

@@ -82,7 +82,7 @@ async def malformed_json_is_rejected(server: Server) -> None:
 @AREA.must(
     65,
     contract="create_session 422",
-    remedy="Answer a JSON body that is no object with 400 or 422.",
+    remedy="Answer a JSON body that is not an object with 400 or 422.",
     needs=("SES-001",),
 )
 async def other_json_is_rejected(server: Server) -> None:
