@@ -152,6 +152,7 @@ async def gap_is_not_passed_at_once(server: Server) -> None:
     "seq_ids when requests fail.",
     needs=("TRN-003",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "polls forever after a request that failed")],
+    max_s=150.0,
 )
 async def gap_does_not_block_forever(server: Server) -> None:
     """An operation behind a seq_id that never arrives ends within 100 s, or is rejected."""
@@ -329,6 +330,7 @@ async def rejected_batch_leaves_no_gradients(server: Server) -> None:
     remedy="Do not wait for ever for the seq_id of a request that you rejected: clients continue with the next one.",
     needs=("ORD-020",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "cannot use the model any more after one rejected request")],
+    max_s=150.0,
 )
 async def model_survives_invalid_request(server: Server) -> None:
     """After a request that is rejected as invalid at its submission, operations with the next seq_ids run."""
