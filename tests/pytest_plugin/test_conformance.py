@@ -60,13 +60,13 @@ def test_without_a_server_nothing_is_added(pytester: pytest.Pytester) -> None:
 def test_selection_by_name(pytester: pytest.Pytester) -> None:
     """-k selects requirements; local is the embedded server."""
     result = run_pytest(pytester, "-p", "no:xdist", "--tinker-url", "local", "-k", "FUT-008")
-    assert result.parseoutcomes()["passed"] == 1
+    assert set(result.parseoutcomes()) == {"passed", "deselected"}
 
 
 def test_unreachable_server_fails_every_test(pytester: pytest.Pytester) -> None:
     url = "http://127.0.0.1:9"
     result = run_pytest(pytester, "-p", "no:xdist", "--tinker-url", url, "--tinker-only", "FUT-008")
-    assert result.parseoutcomes() == {"failed": 1}
+    assert set(result.parseoutcomes()) == {"failed"}
     result.stdout.fnmatch_lines([f"{url} cannot be tested: *"])
 
 

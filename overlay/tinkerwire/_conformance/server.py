@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tinkerwire_generated import models
 from tinkerwire_generated.api.auth import auth_token
-from tinkerwire_generated.api.runs import delete_checkpoint
+from tinkerwire_generated.api.runs import delete_checkpoint, list_user_checkpoints
 from tinkerwire_generated.api.sampling import create_sampling_session
 from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
@@ -29,6 +29,9 @@ T = TypeVar("T")
 LORA_RANK = 4
 SEED = 7
 HEARTBEAT_S = 10.0
+PAGE_LENGTH = 100
+MAX_PAGES = 20
+"""Pages of all checkpoints of the user that the end of a run reads, to find its own."""
 CREATION_TIMEOUT_S = 30.0
 """Time for which the end of a run waits for the creation of a model that an interrupted test began."""
 TRAINING_STEPS = 3
@@ -256,7 +259,7 @@ class Server:
             self._heartbeats.cancel()
         await self._adopt_creations()
         await self._unload([*self._local_models, *self._shared_models])
-        for path in self.saved_paths:
+        for path in dict.fromkeys([*self.saved_paths, *await self._list_own_checkpoints()]):
             with suppress(Exception):
                 address = parse_checkpoint_address(path)
                 await self.client.call(delete_checkpoint(address.training_run_id, address.checkpoint_id))
@@ -268,6 +271,20 @@ class Server:
                     await self.client.send(self.client.encode(finish_session(session_id, body=body)))
         for client in (*self._further_clients, self.client):
             await client.close()
+
+    async def _list_own_checkpoints(self) -> list[str]:
+        """Return the paths of checkpoints with names of this run: an interrupted test did not receive its path."""
+        paths: list[str] = []
+        if not self.contract.has_operation("list_user_checkpoints"):
+            return paths
+        with suppress(Exception):
+            for page in range(MAX_PAGES):
+                call = list_user_checkpoints(limit=PAGE_LENGTH, offset=page * PAGE_LENGTH)
+                listed, _ = await self.client.call(call)
+                paths += [item.tinker_path for item in listed.checkpoints if self.run_name in item.tinker_path]
+                if len(listed.checkpoints) < PAGE_LENGTH:
+                    break
+        return paths
 
     async def _adopt_creations(self) -> None:
         """Wait for models that were still being created when their tests ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -163,15 +164,16 @@ class Model:
     async def save_weights(self, name: str, **fields: Any) -> str:
         """Save weights and optimizer, and return the path."""
         body = models.SaveWeightsRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
-        result = await self.futures.run(save_weights(body=body))
-        path: str = result.value.path
-        self.saved_paths.append(path)
-        return path
+        return await asyncio.shield(self._save(save_weights(body=body)))
 
     async def save_for_sampler(self, name: str, **fields: Any) -> str:
         """Save weights to sample from under a name, and return the path."""
         body = models.SaveWeightsForSamplerRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
-        result = await self.futures.run(save_weights_for_sampler(body=body))
+        return await asyncio.shield(self._save(save_weights_for_sampler(body=body)))
+
+    async def _save(self, call: Call[models.UntypedAPIFuture]) -> str:
+        """Save weights; callers shield this, so that the path is known also if the run is interrupted."""
+        result = await self.futures.run(call)
         path: str = result.value.path or ""
         self.saved_paths.append(path)
         return path
