@@ -297,6 +297,7 @@ async def _wait_for(
     server: Server, sampler: Sampler, request_ids: set[str], cursor: int = 0, *, copy: int = 0
 ) -> tuple[list[Any], int, Exchange]:
     """Poll until some samples are reported; return what the last poll reported, its cursor and its exchange."""
+    exchange = None
     for _ in range(MAX_POLLS):
         response, exchange = await _poll(server, sampler, cursor, timeout=WAIT_S, copy=copy)
         if request_ids <= {completion.request_id for completion in response.completions}:

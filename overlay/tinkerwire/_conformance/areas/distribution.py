@@ -35,7 +35,7 @@ class Draws:
 
     tokens: list[int]
     logprobs: list[float]
-    exchange: Exchange
+    exchange: Exchange | None
 
     @property
     def counts(self) -> Counter[int]:
@@ -219,6 +219,7 @@ async def _sample_first_tokens(server: Server, stream: int, params: dict[str, An
     sampler = await server.base_sampler()
     tokens: list[int] = []
     logprobs: list[float] = []
+    exchange: Exchange | None = None
     for index in range(REQUESTS):
         seed = 1 + SEED_DISTANCE * (stream * REQUESTS + index)
         call = sampler.sample_call(num_samples=SAMPLES, max_tokens=1, seed=seed, **params)

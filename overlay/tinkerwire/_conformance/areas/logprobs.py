@@ -176,8 +176,8 @@ async def target_logprobs_are_those_of_the_prompt(server: Server) -> None:
     target = models.TensorData(data=columns, dtype="int64", shape=shape)
     result = await _sample(server, {"prompt_logprobs": True, "target_prompt_logprobs": target})
     found = result.value.target_prompt_logprobs
-    has_shape = found is not None and list(found.shape or ()) == shape
-    expect(has_shape, f"target_prompt_logprobs of shape {shape}", f"{found}", result.exchange)
+    if found is None or list(found.shape or ()) != shape:
+        raise Violation(f"target_prompt_logprobs of shape {shape}", f"{found}", result.exchange)
     values = list(found.data)
     _expect_close(values[::2], result.value.prompt_logprobs[1:], result.exchange)
     expect(all(math.isnan(value) for value in values[1::2]), "NaN for -1", f"{values[1::2]}", result.exchange)
@@ -196,7 +196,9 @@ async def alternatives_have_their_logprobs(server: Server) -> None:
     shape = [len(TOKENS) - 1, TOP]
     result = await _sample(server, {"prompt_logprobs": True, "prompt_alt_tokens_k": TOP})
     found = result.value.prompt_alt_tokens
-    shapes = [] if found is None else [list(found.tokens.shape or ()), list(found.logprobs.shape or ())]
+    if found is None:
+        raise Violation("prompt_alt_tokens", "none", result.exchange)
+    shapes = [list(found.tokens.shape or ()), list(found.logprobs.shape or ())]
     expect(shapes == [shape, shape], f"tokens and logprobs of shape {shape}", f"{shapes}", result.exchange)
     again = await _sample(server, {"prompt_logprobs": True, "target_prompt_logprobs": found.tokens})
     _expect_close(list(found.logprobs.data), list(again.value.target_prompt_logprobs.data), result.exchange)
