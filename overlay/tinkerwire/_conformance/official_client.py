@@ -159,13 +159,13 @@ class OfficialClient:
         """Send a call, again after errors that the SDK retries; return the last exchange."""
         request = self.client.encode(call)
         pause = PAUSE_S
-        for attempt in range(MAX_ATTEMPTS):
-            exchange = await self.client.send(request)
-            is_temporary = exchange.response is None or exchange.status in RETRIED_STATUSES or exchange.status >= 500
-            if not is_temporary or attempt == MAX_ATTEMPTS - 1:
+        exchange = await self.client.send(request)
+        for _ in range(1, MAX_ATTEMPTS):
+            if exchange.response is not None and exchange.status < 500 and exchange.status not in RETRIED_STATUSES:
                 break
             await asyncio.sleep(pause)
             pause *= 10
+            exchange = await self.client.send(request)
         return exchange
 
     async def submit(self, call: Call[models.UntypedAPIFuture]) -> models.UntypedAPIFuture:

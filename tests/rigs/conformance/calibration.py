@@ -158,8 +158,8 @@ def choose_cases(servers: Sequence[str], sdks: Sequence[str], *, torch: bool) ->
         for name in servers:
             cases.append((Case(name), list(THIRD_PARTY_CLIENTS.get(name, CLIENTS))))
     else:
-        cases += [(Case(wire), list(CLIENTS)) for wire in WIRES]
-        cases += [(Case(f"{wire}+{quirk}"), [wire, TINKERWIRE]) for quirk in QUIRKS for wire in QUIRK_WIRES]
+        cases.extend((Case(wire), list(CLIENTS)) for wire in WIRES)
+        cases.extend((Case(f"{wire}+{quirk}"), [wire, TINKERWIRE]) for quirk in QUIRKS for wire in QUIRK_WIRES)
     chosen = set(sdks) or {client for client in CLIENTS if torch or client not in WITH_TORCH}
     return [(case, [client for client in clients if client in chosen]) for case, clients in cases]
 
