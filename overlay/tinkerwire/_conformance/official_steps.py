@@ -133,17 +133,17 @@ async def _describe_model(sdk: OfficialClient) -> None:
 
 
 async def _forward(sdk: OfficialClient) -> None:
-    _check_batch(sdk, await sdk.run(_model(sdk).forward_call([make_datum(), make_datum()])), 2)
+    _check_batch(sdk, await sdk.run(_model(sdk).forward_call([make_datum()])))
 
 
 async def _forward_backward(sdk: OfficialClient) -> None:
-    _check_batch(sdk, await sdk.run(_model(sdk).forward_backward_call([make_datum(), make_datum()])), 2)
+    _check_batch(sdk, await sdk.run(_model(sdk).forward_backward_call([make_datum()])))
     sdk.has_gradients = True
 
 
-def _check_batch(sdk: OfficialClient, output: models.ForwardBackwardOutput, count: int) -> None:
-    if len(output.loss_fn_outputs) != count:
-        raise sdk.violation(f"{count} outputs", f"{len(output.loss_fn_outputs)} outputs")
+def _check_batch(sdk: OfficialClient, output: models.ForwardBackwardOutput) -> None:
+    if len(output.loss_fn_outputs) != 1:
+        raise sdk.violation("one output", f"{len(output.loss_fn_outputs)} outputs")
     if not all("logprobs" in item for item in output.loss_fn_outputs):
         raise sdk.violation("logprobs in every output", "an output without logprobs")
     # The SDK splits the name of each metric at its colon.
@@ -185,12 +185,12 @@ def _sampler_id(sdk: OfficialClient) -> str:
 
 
 async def _sample(
-    sdk: OfficialClient, sampler_id: str, count: int = 1, *, prompt_logprobs: bool = False, topk: int = 0
+    sdk: OfficialClient, sampler_id: str, *, prompt_logprobs: bool = False, topk: int = 0
 ) -> models.SampleResponse:
     body = models.SampleRequest(
         prompt=models.ModelInput.from_ints(list(TOKENS)),
         sampling_params=models.SamplingParams(max_tokens=4, seed=1),
-        num_samples=count,
+        num_samples=1,
         sampling_session_id=sampler_id,
         seq_id=sdk.take_sample_seq_id(sampler_id),
         prompt_logprobs=prompt_logprobs,
@@ -198,15 +198,15 @@ async def _sample(
         record_stability_info=False if sdk.knows("SampleRequest", "record_stability_info") else None,
     )
     future = await sdk.submit(asample(body=body))
-    if sdk.is_at_least(SEQUENCE_IDS_SINCE) and len(future.sample_sequence_ids or ()) != count:
-        raise sdk.violation(f"{count} sample_sequence_ids in the response to asample", "none", _last(sdk))
+    if sdk.is_at_least(SEQUENCE_IDS_SINCE) and len(future.sample_sequence_ids or ()) != 1:
+        raise sdk.violation("one of sample_sequence_ids in the response to asample", "none", _last(sdk))
     if sdk.client.dialect.config.sample_use_retrieve_futures and sdk.has("retrieve_futures"):
         await _poll_for_all(sdk, sampler_id)
     value, exchange = await sdk.wait(future.request_id, "SampleResponse")
     if isinstance(value, Failure):
         raise sdk.violation("a sample", f"the error {value.text}", exchange)
-    if len(value.sequences) != count:
-        raise sdk.violation(f"{count} sequences", f"{len(value.sequences)} sequences", exchange)
+    if len(value.sequences) != 1:
+        raise sdk.violation("one sequence", f"{len(value.sequences)} sequences", exchange)
     response: models.SampleResponse = value
     return response
 
@@ -220,8 +220,8 @@ async def _poll_for_all(sdk: OfficialClient, sampler_id: str) -> None:
     await sdk.call(retrieve_futures(body=models.FuturesRetrieveRequest(target=target, timeout=1.0)))
 
 
-async def _sample_two(sdk: OfficialClient) -> None:
-    await _sample(sdk, _sampler_id(sdk), 2)
+async def _sample_once(sdk: OfficialClient) -> None:
+    await _sample(sdk, _sampler_id(sdk))
 
 
 async def _compute_logprobs(sdk: OfficialClient) -> None:
@@ -453,7 +453,7 @@ STEPS: dict[Feature, tuple[Step, ...]] = {
     ),
     Feature.SAMPLE: (
         Step("create_sampling_client", _open_base_sampler),
-        Step("sample", _sample_two),
+        Step("sample", _sample_once),
         Step("compute_logprobs", _compute_logprobs),
         Step("sample with topk_prompt_logprobs", _topk_prompt_logprobs),
         Step("get_tokenizer and get_base_model", _describe_sampler, since="0.9.0"),
