@@ -83,7 +83,7 @@ def with_needs(selected: Sequence[Requirement]) -> list[Requirement]:
     waiting = [requirement.id for requirement in selected]
     while waiting:
         identifier = waiting.pop()
-        if identifier not in wanted and identifier in requirements:
+        if identifier not in wanted:
             wanted.add(identifier)
             waiting += requirements[identifier].needs
     return [requirement for identifier, requirement in requirements.items() if identifier in wanted]
