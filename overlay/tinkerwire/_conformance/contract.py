@@ -20,7 +20,7 @@ MAX_ERRORS = 5
 
 
 class Contract:
-    """What the contract says about one wire version.
+    """The contract of one wire version.
 
     Args:
         wire: the version.
@@ -72,7 +72,7 @@ class Contract:
         responses = self.operations[name]["responses"]
         response = responses.get(str(exchange.status)) or (responses.get("default") if exchange.status >= 400 else None)
         if response is None:
-            return [f"status {exchange.status} is none of {', '.join(responses)}"]
+            return [f"status {exchange.status} is not one of {', '.join(responses)}"]
         if "$ref" in response:
             response = self.document["components"]["responses"][response["$ref"].rpartition("/")[2]]
         content = response.get("content")

@@ -26,7 +26,7 @@ class Exchange:
     response: WireResponse | None
     """None if no response came."""
     error: str
-    """Why no response came; empty if one did."""
+    """Reason why no response came; empty if one did."""
     seconds: float
     """Time from the request to the whole response."""
 

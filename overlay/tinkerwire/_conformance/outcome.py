@@ -11,18 +11,18 @@ from .requirement import Requirement
 
 
 class Status(enum.Enum):
-    """How a test ended."""
+    """Ways in which a test ends."""
 
     PASSED = "passed"
     FAILED = "failed"
     BLOCKED = "blocked"
-    """Something that the test needs failed, so it says nothing."""
+    """Something that the test needs failed, so the requirement remains unknown."""
     SKIPPED = "skipped"
     """The requirement does not apply to the wire version, or the server lacks an optional operation."""
     NOT_RUN = "not run"
     """The run ended before."""
     ERROR = "error"
-    """The kit itself failed; this is no statement about the server."""
+    """The kit itself failed; the requirement remains unknown."""
 
 
 @attrs.frozen(kw_only=True)
@@ -37,7 +37,7 @@ class Outcome:
     received: str = ""
     """Behaviour of the server in place of it."""
     parts: tuple[tuple[str, str], ...] = ()
-    """What does not work, and why, where a failed requirement is about several things."""
+    """Things that do not work, each with the reason, where a failed requirement is about several."""
     reason: str = ""
     """Reason for a test that was blocked, skipped or not run."""
     exchange: Exchange | None = attrs.field(default=None, repr=False)

@@ -18,7 +18,7 @@ Test: TypeAlias = Callable[["Server"], Awaitable[None]]
 
 
 class Level(enum.Enum):
-    """How much depends on a requirement.
+    """Importance of a requirement.
 
     Clients lose work, or get wrong numbers, without a MUST; they lose a feature or time without a SHOULD. A MAY is
     optional, and the report shows whether the server has it.
@@ -35,7 +35,7 @@ class Level(enum.Enum):
 
 
 class Feature(enum.Enum):
-    """What a client does with a server; a prediction names the features that do not work."""
+    """Uses of a server by clients; a prediction names those that do not work."""
 
     CONNECT = "connect"
     TRAIN = "train"
@@ -75,7 +75,7 @@ class Requirement:
     area: str
     level: Level
     sentence: str
-    """What the server does."""
+    """The behaviour of the server, as a sentence."""
     contract: tuple[str, ...]
     """Parts of the contract it rests on: ``OPERATION``, ``OPERATION STATUS``, ``Model`` or ``Model.field``."""
     since: str
@@ -87,7 +87,7 @@ class Requirement:
     """Requirements without which the test would prove nothing; it is blocked if one of them fails."""
     breaks: tuple[Breakage, ...]
     remedy: str
-    """What the author of a server can do if it fails."""
+    """An instruction for the author of a server that fails."""
     max_s: float
     """Time limit of the test."""
     test: Test = attrs.field(repr=False, eq=False)

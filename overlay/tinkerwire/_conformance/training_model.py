@@ -125,7 +125,7 @@ class Model:
         return optim_step(body=body)
 
     def load_weights_call(self, path: str, *, optimizer: bool = False) -> Call[models.UntypedAPIFuture]:
-        """Return a call of load_weights; the oldest wire versions do not say whether the optimizer is loaded."""
+        """Return a call of load_weights; the oldest wire versions leave open whether the optimizer is loaded."""
         has_choice = self._client.contract.has_field("LoadWeightsRequest", "optimizer")
         body = models.LoadWeightsRequest(
             model_id=self.id, path=path, optimizer=optimizer if has_choice else None, seq_id=self.take_seq_id()

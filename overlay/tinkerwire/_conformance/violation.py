@@ -29,11 +29,11 @@ class Violation(Exception):
 
 
 class NotApplicable(Exception):
-    """The server does not offer what the requirement is about; the text says what it lacks."""
+    """The server does not offer what the requirement is about; the text names what it lacks."""
 
 
 class Blocked(Exception):
-    """The test could not be prepared, and says nothing about its requirement.
+    """The test could not be prepared, and its requirement remains unknown.
 
     Args:
         reason: what failed.

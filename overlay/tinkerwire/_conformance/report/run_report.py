@@ -139,7 +139,7 @@ def describe_breakage(breakage: Breakage) -> str:
 
 @attrs.frozen
 class Effect:
-    """What does not work with a client, and the requirements that show it."""
+    """A failure of a client, and the requirements that show it."""
 
     text: str
     is_seen: bool
