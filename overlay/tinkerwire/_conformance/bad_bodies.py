@@ -44,6 +44,7 @@ class SchemaFaults:
     def __init__(self, document: Document, schema: Document) -> None:
         self._document = document
         self._schema = schema
+        self._validators: dict[int, tuple[Document, jsonschema_rs.Validator]] = {}
         self._is_valid = self._validator(schema).is_valid
 
     def missing(self, body: Any) -> Iterator[BadBody]:
@@ -119,7 +120,12 @@ class SchemaFaults:
         return [branch for option in schema["anyOf"] for branch in self._branches(option)]
 
     def _validator(self, schema: Document) -> jsonschema_rs.Validator:
-        return jsonschema_rs.Draft202012Validator({**schema, "components": self._document["components"]})
+        """Return the validator of a part of the schema, compiled once: each one holds all components."""
+        if id(schema) not in self._validators:
+            validator = jsonschema_rs.Draft202012Validator({**schema, "components": self._document["components"]})
+            # The schema is kept, so that its id stays its own.
+            self._validators[id(schema)] = (schema, validator)
+        return self._validators[id(schema)][1]
 
     def _bad(self, fault: str, body: Any) -> Iterator[BadBody]:
         if not self._is_valid(body):

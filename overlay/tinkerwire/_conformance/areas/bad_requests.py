@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from ..bad_bodies import BadBody, SchemaFaults
+from ..contract import Contract
 from ..exchange import Exchange
 from ..generated_requests import generate_requests
 from ..links import walk
@@ -116,7 +118,7 @@ async def _expect_refusals(server: Server, family: str, make_bodies: MakeBodies)
                 reason = f"a valid {operation}: {exchange.describe()}"
             continue
         method, path, body = await scene.body(operation)
-        for bad in make_bodies(_faults(server, operation), body):
+        for bad in make_bodies(_faults(server.contract, operation), body):
             sent += 1
             exchange, result = await scene.send(operation, method, path, bad.body)
             problem = _problem(exchange)
@@ -174,9 +176,10 @@ async def _require_answer(server: Server, operation: str, exchange: Exchange) ->
         server.client.require_contract(operation, exchange)
 
 
-def _faults(server: Server, operation: str) -> SchemaFaults:
-    schema = server.contract.request_schema(operation)
-    return SchemaFaults(server.contract.document, schema or {})
+@lru_cache(maxsize=64)
+def _faults(contract: Contract, operation: str) -> SchemaFaults:
+    """Return the faults of an operation, which keep the validators that they compiled."""
+    return SchemaFaults(contract.document, contract.request_schema(operation) or {})
 
 
 def _problem(exchange: Exchange) -> str:
