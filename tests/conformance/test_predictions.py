@@ -9,12 +9,12 @@ import pytest
 
 from support.embedded import embedded_http_server
 from tinkerwire._conformance.areas.client_versions import AREA, FEATURES, VERSIONS, id_of
+from tinkerwire._conformance.client.wire_client import WireClient
 from tinkerwire._conformance.outcome import Outcome, Status
 from tinkerwire._conformance.prediction import Prediction, Verdict, predict
 from tinkerwire._conformance.requirement import Area, Breakage, Feature, Requirement
 from tinkerwire._conformance.runner import run_requirements
-from tinkerwire._conformance.server import Server
-from tinkerwire._conformance.wire_client import WireClient
+from tinkerwire._conformance.subject.server import Server
 from tinkerwire._wire.dialect import Dialect
 
 REQUIREMENTS = {requirement.id: requirement for requirement in AREA.requirements}

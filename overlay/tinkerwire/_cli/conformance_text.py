@@ -14,7 +14,7 @@ from .._conformance.report.failure_text import list_details
 from .._conformance.report.run_report import RunReport, group_reasons, join_ids, list_effects
 from .._conformance.requirement import Requirement
 from .._conformance.run import RunObserver
-from .._conformance.server import Server
+from .._conformance.subject.server import Server
 from .errors import escape
 from .framework import SharedOptions
 from .output import Table, get_width, print_line, print_table, report, uses_colors

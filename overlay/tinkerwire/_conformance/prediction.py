@@ -10,8 +10,8 @@ import attrs
 from tinkerwire_base.conversion.versioning import parse_version
 
 from .areas.client_versions import FEATURES, VERSIONS, id_of
-from .official_client import JSON_RESULT
-from .official_steps import SHORT_PROMPT_LOGPROBS, STEPS
+from .official_sdk.official_client import JSON_RESULT
+from .official_sdk.official_steps import SHORT_PROMPT_LOGPROBS, STEPS
 from .outcome import Outcome, Status
 from .requirement import Feature, Level
 

@@ -17,7 +17,7 @@ from .report.redaction import ReportRedaction
 from .requirement import Level, Requirement
 from .run import RunSettings, close
 from .runner import run_requirement
-from .server import Server
+from .subject.server import Server
 
 T = TypeVar("T")
 OpenAddress = Callable[[RunSettings], AbstractContextManager[RunSettings]]
@@ -127,7 +127,7 @@ class ConformancePlugin:
             pytest.fail(self._failure, pytrace=False)
         if self._server is None:
             # discovery needs httpx, which the pytest process without --tinker-url does not load.
-            from .discovery import open_server  # noqa: PLC0415
+            from .discovery.discover import open_server  # noqa: PLC0415
 
             self._start_loop()
             try:

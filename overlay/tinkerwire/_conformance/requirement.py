@@ -12,7 +12,7 @@ from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_generated.availability import OLDEST_MODELS_VERSION, OPERATION_VERSIONS
 
 if TYPE_CHECKING:
-    from .server import Server
+    from .subject.server import Server
 
 Test: TypeAlias = Callable[["Server"], Awaitable[None]]
 

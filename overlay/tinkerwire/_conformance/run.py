@@ -15,14 +15,14 @@ from .._futures.logger import log
 from .._futures.timeout import wait_for
 from ..version import __version__
 from .catalogue import select_requirements, with_needs
-from .discovery import open_server
+from .discovery.discover import open_server
 from .outcome import Outcome, Status
 from .prediction import Prediction, Verdict, predict
 from .report.redaction import ReportRedaction
 from .report.run_report import RunReport
 from .requirement import Level, Requirement
 from .runner import run_requirements
-from .server import Server
+from .subject.server import Server
 from .violation import Blocked, Violation
 
 CLEANUP_TIMEOUT_S = 60.0

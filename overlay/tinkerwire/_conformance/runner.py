@@ -12,7 +12,7 @@ from .._futures.timeout import wait_for
 from .exchange import Exchange, find_submission
 from .outcome import Outcome, Status
 from .requirement import Requirement
-from .server import Server
+from .subject.server import Server
 from .violation import Blocked, NotApplicable, ServerLost, Violation
 
 OnBegin = Callable[[Requirement], None]

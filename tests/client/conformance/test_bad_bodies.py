@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tinkerwire._conformance.bad_bodies import SchemaFaults
+from tinkerwire._conformance.schema_requests.bad_bodies import SchemaFaults
 
 DOCUMENT: dict[str, Any] = {
     "components": {

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tinkerwire._conformance.chi_square import ERROR_RATE, fit_probability, upper_tail
+from tinkerwire._conformance.checks.chi_square import ERROR_RATE, fit_probability, upper_tail
 
 
 @pytest.mark.parametrize(

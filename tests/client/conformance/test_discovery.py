@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.support.embedded import embedded_http_server
 
-from tinkerwire._conformance.clues import Clue, choose_version, explain
-from tinkerwire._conformance.discovery import discover, open_server
+from tinkerwire._conformance.discovery.clues import Clue, choose_version, explain
+from tinkerwire._conformance.discovery.discover import discover, open_server
 from tinkerwire._conformance.violation import ServerLost
 from tinkerwire.testing import LocalServer
 from tinkerwire_base.conversion.versioning import parse_version

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jsonschema_rs
 import pytest
 
-from tinkerwire._conformance.contract import Contract
-from tinkerwire._conformance.generated_requests import generate_requests, limit_cost
+from tinkerwire._conformance.client.contract import Contract
+from tinkerwire._conformance.schema_requests.generated_requests import generate_requests, limit_cost
 
 pytest.importorskip("schemathesis")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tinkerwire._conformance.contract import Contract
+from tinkerwire._conformance.client.contract import Contract
 from tinkerwire._conformance.exchange import Exchange
-from tinkerwire._conformance.links import next_steps
+from tinkerwire._conformance.schema_requests.links import next_steps
 from tinkerwire_base.call import WireRequest, WireResponse
 
 

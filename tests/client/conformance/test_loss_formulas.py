@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tinkerwire._conformance import loss_formulas
+from tinkerwire._conformance.checks import loss_formulas
 from tinkerwire._server.engine.losses import get_loss
 
 P = np.array([-0.5, -1.5, -3.0, -0.1, -2.0, -2.5])
@@ -61,7 +61,7 @@ def test_losses_differ_clearly_on_the_data_of_the_requirements() -> None:
     """The losses of the requirements' ratios and advantages differ by more than servers may round."""
     from tinkerwire._conformance.areas.losses.policy import BETA, CLIP  # noqa: PLC0415
     from tinkerwire._conformance.areas.losses.policy_loss import ADVANTAGES, GAPS  # noqa: PLC0415
-    from tinkerwire._conformance.training_effect import RELATIVE  # noqa: PLC0415
+    from tinkerwire._conformance.checks.training_effect import RELATIVE  # noqa: PLC0415
 
     p = [-5.0] * len(GAPS)
     q = [value - gap for value, gap in zip(p, GAPS, strict=True)]

@@ -26,7 +26,7 @@ from tinkerwire._conformance.report.junit import render_junit
 from tinkerwire._conformance.report.redaction import ReportRedaction
 from tinkerwire._conformance.report.run_report import RunReport, join_ids
 from tinkerwire._conformance.requirement import Area, Breakage, Feature, Level, Requirement
-from tinkerwire._conformance.server import Server
+from tinkerwire._conformance.subject.server import Server
 from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
 
 SCHEMA = json.loads((files("tinkerwire._conformance.report") / "report.schema.json").read_text())

@@ -34,10 +34,10 @@ from tests.rigs.third_party.run import SERVERS as THIRD_PARTY
 from tests.rigs.third_party.server import BASE_MODEL
 
 from tinkerwire._conformance.areas.client_versions import AREA, VERSIONS
+from tinkerwire._conformance.client.wire_client import WireClient
 from tinkerwire._conformance.prediction import TINKERWIRE, Prediction, predict
 from tinkerwire._conformance.runner import run_requirements
-from tinkerwire._conformance.server import Server
-from tinkerwire._conformance.wire_client import WireClient
+from tinkerwire._conformance.subject.server import Server
 from tinkerwire._wire.dialect import Dialect
 
 KEY = "tml-flow"

@@ -17,11 +17,11 @@ from tinkerwire_generated.api.runs import list_training_runs
 from tinkerwire_generated.api.service import healthz
 from tinkerwire_generated.api.session import create_session
 
+from ..client.wire_client import KEY_HEADER
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..server import Server
+from ..subject.server import Server
 from ..violation import Blocked, NotApplicable, expect
-from ..wire_client import KEY_HEADER
 
 AREA = Area("AUT", "authentication", "Authentication: missing, wrong and expired credentials, and tokens")
 WRONG_KEY = "tml-conformance-wrong-key-0123456789"

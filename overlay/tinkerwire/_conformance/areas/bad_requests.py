@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from ..bad_bodies import BadBody, SchemaFaults
-from ..contract import Contract
+from ..checks.refusal import is_refused
+from ..client.contract import Contract
 from ..exchange import Exchange
-from ..generated_requests import generate_requests
-from ..links import walk
-from ..refusal import is_refused
 from ..requirement import Area, Breakage, Feature
-from ..server import Server
-from ..valid_requests import FAMILIES, Scene
+from ..schema_requests.bad_bodies import BadBody, SchemaFaults
+from ..schema_requests.generated_requests import generate_requests
+from ..schema_requests.links import walk
+from ..schema_requests.valid_requests import FAMILIES, Scene
+from ..subject.server import Server
 from ..violation import Blocked, NotApplicable, Violation, expect
 
 AREA = Area("BAD", "bad_requests", "Requests made from the schemas: bad and valid ones")

@@ -8,12 +8,12 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import cancel_future, retrieve_futures
 from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
+from ..client.futures import Submission
 from ..exchange import Exchange
-from ..futures import Submission
 from ..requirement import Area, Breakage, Feature
-from ..sampler import Sampler
-from ..server import Server
-from ..training_model import TOKENS
+from ..subject.sampler import Sampler
+from ..subject.server import Server
+from ..subject.training_model import TOKENS
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("BAT", "batched_polls", "Batched polls and cancellation of samples")

@@ -17,8 +17,7 @@ from tinkerwire_generated.api.weights import weights_info
 from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 
 from ..._checkpoints.paths import parse_checkpoint_address
-from ..exchange import Exchange
-from ..listing import (
+from ..checks.checkpoint_lists import (
     absent_address,
     find_checkpoint,
     find_in_pages,
@@ -29,10 +28,11 @@ from ..listing import (
     training_path,
     with_zone,
 )
-from ..refusal import expect_rejection
+from ..checks.refusal import expect_rejection
+from ..checks.saved_weights import ABSENT_NAME
+from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..saved_weights import ABSENT_NAME
-from ..server import LORA_RANK, Server
+from ..subject.server import LORA_RANK, Server
 from ..violation import Violation, expect
 
 AREA = Area("CKP", "checkpoints", "Checkpoints: lists, lifetimes and deletion")

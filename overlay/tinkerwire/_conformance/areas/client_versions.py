@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from ..official_client import OfficialClient
-from ..official_steps import STEPS, run_steps
+from ..official_sdk.official_client import OfficialClient
+from ..official_sdk.official_steps import STEPS, run_steps
 from ..requirement import Area, Feature, Test
-from ..server import Server
+from ..subject.server import Server
 from ..violation import Blocked, Violation
 
 AREA = Area("VER", "client_versions", "Releases of the official SDK")

@@ -7,11 +7,7 @@ import asyncio
 from tinkerwire_generated import models
 from tinkerwire_generated.api.session import session_heartbeat
 
-from ..futures import Result, Submission
-from ..requirement import Area, Breakage, Feature
-from ..sampler import Sampler
-from ..server import Server
-from ..training_effect import (
+from ..checks.training_effect import (
     OTHER_TOKENS,
     RATE,
     Rows,
@@ -19,7 +15,11 @@ from ..training_effect import (
     expect_same,
     weighted,
 )
-from ..training_model import TOKENS, Model, logprobs_of, make_datum
+from ..client.futures import Result, Submission
+from ..requirement import Area, Breakage, Feature
+from ..subject.sampler import Sampler
+from ..subject.server import Server
+from ..subject.training_model import TOKENS, Model, logprobs_of, make_datum
 from ..violation import expect
 
 AREA = Area("CON", "concurrency", "Concurrency: many operations at once, and several clients of a session")

@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 
-from ..chi_square import ERROR_RATE, fit_probability
+from ..checks.chi_square import ERROR_RATE, fit_probability
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..server import Server
+from ..subject.server import Server
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("DST", "distribution", "The distribution of sampled tokens")

@@ -13,12 +13,12 @@ from tinkerwire_generated.api.weights import copy_weights, save_weights_external
 from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 
 from ..._checkpoints.paths import parse_checkpoint_address
+from ..checks.checkpoint_lists import absent_address, sampler_path, training_path, with_zone
+from ..checks.refusal import expect_rejection
+from ..checks.saved_weights import ABSENT_NAME, expect_equal, get_logprobs, trained_checkpoint
 from ..exchange import Exchange
-from ..listing import absent_address, sampler_path, training_path, with_zone
-from ..refusal import expect_rejection
 from ..requirement import Area, Breakage, Feature
-from ..saved_weights import ABSENT_NAME, expect_equal, get_logprobs, trained_checkpoint
-from ..server import Server
+from ..subject.server import Server
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("DLD", "downloads", "Downloads and copies of weights")

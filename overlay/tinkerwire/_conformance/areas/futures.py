@@ -13,12 +13,12 @@ from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import retrieve_future
 
+from ..client.futures import POLL_TIMEOUT_S, Submission, is_unready
 from ..exchange import Exchange
-from ..futures import POLL_TIMEOUT_S, Submission, is_unready
 from ..requirement import Area, Breakage, Feature
-from ..sampler import LOGPROB_TOLERANCE
-from ..server import Server
-from ..training_model import TOKENS, make_datum
+from ..subject.sampler import LOGPROB_TOLERANCE
+from ..subject.server import Server
+from ..subject.training_model import TOKENS, make_datum
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("FUT", "futures", "Futures: promises, polls, results and failures")

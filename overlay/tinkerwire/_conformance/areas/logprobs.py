@@ -10,9 +10,9 @@ from tinkerwire_generated import models
 
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..sampler import LOGPROB_TOLERANCE
-from ..server import Server
-from ..training_model import TOKENS, make_datum
+from ..subject.sampler import LOGPROB_TOLERANCE
+from ..subject.server import Server
+from ..subject.training_model import TOKENS, make_datum
 from ..violation import Violation, expect
 
 AREA = Area("LGP", "logprobs", "Log probabilities of samples, of prompts and of other tokens")

@@ -13,10 +13,10 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import get_training_run
 from tinkerwire_generated.api.training import create_model, get_info
 
-from ..futures import Result
+from ..client.futures import Result
 from ..requirement import Area, Breakage, Feature
-from ..server import Server
-from ..training_model import Model, make_datum
+from ..subject.server import Server
+from ..subject.training_model import Model, make_datum
 from ..violation import Blocked, NotApplicable, Violation, expect
 
 AREA = Area("MOD", "models", "Models: creation, description, options and the end")

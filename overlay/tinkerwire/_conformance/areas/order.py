@@ -10,11 +10,8 @@ import orjson
 from tinkerwire_base.call import Call, WireRequest
 from tinkerwire_generated import models
 
-from ..futures import Submission
-from ..rejection import Rejection, find_rejection, require_rejection, submit_or_reject
-from ..requirement import Area, Breakage, Feature
-from ..server import Server
-from ..training_effect import (
+from ..checks.rejection import Rejection, find_rejection, require_rejection, submit_or_reject
+from ..checks.training_effect import (
     LARGE_RATE,
     OTHER_TOKENS,
     RATE,
@@ -24,7 +21,10 @@ from ..training_effect import (
     largest_difference,
     weighted,
 )
-from ..training_model import TOKENS, Model, logprobs_of, make_datum
+from ..client.futures import Submission
+from ..requirement import Area, Breakage, Feature
+from ..subject.server import Server
+from ..subject.training_model import TOKENS, Model, logprobs_of, make_datum
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("ORD", "order", "Order: seq_ids, and operations that are sent again")

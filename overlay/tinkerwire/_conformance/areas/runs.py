@@ -10,10 +10,10 @@ from tinkerwire_generated.api.sampling import get_sampler
 from tinkerwire_generated.api.session import get_session, list_sessions, search_sessions
 from tinkerwire_generated.api.training import create_model
 
-from ..listing import find_in_pages, has_zone, new_path, sampler_path
-from ..refusal import expect_rejection
+from ..checks.checkpoint_lists import find_in_pages, has_zone, new_path, sampler_path
+from ..checks.refusal import expect_rejection
 from ..requirement import Area, Breakage, Feature
-from ..server import LORA_RANK, Server
+from ..subject.server import LORA_RANK, Server
 from ..violation import NotApplicable, expect
 
 AREA = Area("RUN", "runs", "Training runs, sessions and samplers in lists")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 
-from ..requirement import Area, Breakage, Feature
-from ..saved_weights import (
+from ..checks.saved_weights import (
     ABSENT_NAME,
     MALFORMED_PATHS,
     OTHER_TARGETS,
@@ -21,7 +20,8 @@ from ..saved_weights import (
     train,
     trained_checkpoint,
 )
-from ..server import Server
+from ..requirement import Area, Breakage, Feature
+from ..subject.server import Server
 
 AREA = Area("SWT", "sampler_weights", "Sampling from saved weights")
 TRAINED = ("TRN-001", "TRN-002", "TRN-003")

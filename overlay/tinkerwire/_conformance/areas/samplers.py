@@ -13,9 +13,9 @@ from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..sampler import Sampler
-from ..server import Server
-from ..training_model import TOKENS
+from ..subject.sampler import Sampler
+from ..subject.server import Server
+from ..subject.training_model import TOKENS
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("SPL", "samplers", "Sampling sessions: creation, description and copies")

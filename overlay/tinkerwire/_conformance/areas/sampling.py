@@ -11,9 +11,9 @@ from tinkerwire_generated.api.sampling import asample
 from tinkerwire_generated.api.service import get_server_capabilities
 
 from ..requirement import Area, Breakage, Feature
-from ..sampler import Sampler
-from ..server import Server
-from ..training_model import TOKENS
+from ..subject.sampler import Sampler
+from ..subject.server import Server
+from ..subject.training_model import TOKENS
 from ..violation import Blocked, NotApplicable, Violation, expect
 
 AREA = Area("SMP", "sampling", "Samples: their number, length and end, and the parameters of sampling")

@@ -10,7 +10,7 @@ from tinkerwire_generated.api.auth import client_config, client_dynamic_config
 from tinkerwire_generated.api.service import get_server_capabilities, healthz
 
 from ..requirement import Area, Breakage, Feature
-from ..server import Server
+from ..subject.server import Server
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("SRV", "service", "The service: health, models, client config and optional operations")

@@ -16,7 +16,7 @@ from tinkerwire_generated.api.training import create_model
 
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..server import Server
+from ..subject.server import Server
 from ..violation import Violation, expect
 
 AREA = Area("SES", "sessions", "Sessions: creation, heartbeats, listings and the end")

@@ -6,9 +6,8 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.weights import load_weights, save_weights, save_weights_for_sampler
 from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 
-from ..refusal import attempt, expect_refusal, is_refused
-from ..requirement import Area, Breakage, Feature
-from ..saved_weights import (
+from ..checks.refusal import attempt, expect_refusal, is_refused
+from ..checks.saved_weights import (
     ABSENT_NAME,
     MALFORMED_PATHS,
     OTHER_TARGETS,
@@ -25,8 +24,9 @@ from ..saved_weights import (
     train,
     trained_checkpoint,
 )
-from ..server import LORA_RANK, Server
-from ..training_model import make_datum
+from ..requirement import Area, Breakage, Feature
+from ..subject.server import LORA_RANK, Server
+from ..subject.training_model import make_datum
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("WGT", "weights", "Weights: saving and loading")

@@ -10,12 +10,12 @@ import attrs
 from tinkerwire_generated import models
 from tinkerwire_generated.api.training import create_custom_loss
 
+from ...checks.rejection import Rejection, find_rejection, require_rejection, submit_or_reject
+from ...checks.training_effect import RATE, expect_change, expect_loss
 from ...exchange import Exchange
-from ...rejection import Rejection, find_rejection, require_rejection, submit_or_reject
 from ...requirement import Breakage, Feature
-from ...server import Server
-from ...training_effect import RATE, expect_change, expect_loss
-from ...training_model import TOKENS, Model, logprobs_of, make_datum
+from ...subject.server import Server
+from ...subject.training_model import TOKENS, Model, logprobs_of, make_datum
 from ...violation import NotApplicable, Violation, expect
 from .area import AREA
 from .policy_loss import ADVANTAGES, floats

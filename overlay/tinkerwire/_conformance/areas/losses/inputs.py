@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import attrs
 
-from ...futures import RESULT_TIMEOUT_S
-from ...rejection import find_rejection, require_rejection, submit_or_reject
-from ...requirement import Breakage, Feature
-from ...server import Server
-from ...training_effect import (
+from ...checks.rejection import find_rejection, require_rejection, submit_or_reject
+from ...checks.training_effect import (
     OTHER_TOKENS,
     expect_loss,
 )
-from ...training_model import CROSS_ENTROPY, TOKENS, logprobs_of, make_datum, make_loss_datum
+from ...client.futures import RESULT_TIMEOUT_S
+from ...requirement import Breakage, Feature
+from ...subject.server import Server
+from ...subject.training_model import CROSS_ENTROPY, TOKENS, logprobs_of, make_datum, make_loss_datum
 from ...violation import NotApplicable, expect
 from .area import AREA, WRONG_NUMBERS
 from .policy_loss import (

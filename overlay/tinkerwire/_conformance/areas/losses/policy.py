@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import attrs
 
-from ... import loss_formulas
-from ...requirement import Breakage, Feature
-from ...server import Server
-from ...training_effect import (
+from ...checks import loss_formulas
+from ...checks.training_effect import (
     expect_loss,
 )
-from ...training_model import TOKENS, logprobs_of
+from ...requirement import Breakage, Feature
+from ...subject.server import Server
+from ...subject.training_model import TOKENS, logprobs_of
 from .area import AREA, WRONG_NUMBERS
 from .policy_loss import (
     ADVANTAGES,

@@ -7,9 +7,8 @@ from typing import Any
 
 from tinkerwire_generated import models
 
-from ...rejection import find_rejection, submit_or_reject
-from ...server import Server
-from ...training_effect import (
+from ...checks.rejection import find_rejection, submit_or_reject
+from ...checks.training_effect import (
     LARGE_RATE,
     OTHER_TOKENS,
     RATE,
@@ -17,7 +16,8 @@ from ...training_effect import (
     expect_loss,
     expect_same,
 )
-from ...training_model import TOKENS, Model, logprobs_of, make_datum, make_loss_datum
+from ...subject.server import Server
+from ...subject.training_model import TOKENS, Model, logprobs_of, make_datum, make_loss_datum
 from ...violation import NotApplicable, Violation
 
 IMPORTANCE_SAMPLING = "importance_sampling"

@@ -8,7 +8,7 @@ from tinkerwire_generated.api.session import create_session
 
 from ...exchange import Exchange
 from ...requirement import Area
-from ...server import Server
+from ...subject.server import Server
 
 AREA = Area("PRO", "protocol", "The protocol: HTTP, media types, bodies, errors and idempotency keys")
 UNKNOWN_ID = "no-such-id"

@@ -9,9 +9,9 @@ import orjson
 from tinkerwire_generated import models
 
 from ...requirement import Breakage, Feature
-from ...sampler import Sampler
-from ...server import Server
-from ...training_model import TOKENS, Model, make_datum
+from ...subject.sampler import Sampler
+from ...subject.server import Server
+from ...subject.training_model import TOKENS, Model, make_datum
 from ...violation import expect
 from .area import AREA, UNKNOWN_ID, adopt_session, session_body
 

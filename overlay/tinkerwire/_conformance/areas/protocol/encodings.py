@@ -7,10 +7,10 @@ import zstandard
 
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest
 
-from ...futures import POLL_TIMEOUT_S, is_unready
+from ...client.futures import POLL_TIMEOUT_S, is_unready
 from ...requirement import Breakage, Feature
-from ...server import Server
-from ...training_model import Model, make_datum
+from ...subject.server import Server
+from ...subject.training_model import Model, make_datum
 from ...violation import Blocked, NotApplicable, Violation, expect
 from .area import AREA, adopt_session, session_request
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from tinkerwire_base.call import JSON
 
+from ...discovery.probes import names_field
 from ...exchange import Exchange
-from ...probes import names_field
-from ...server import Server
+from ...subject.server import Server
 from ...violation import expect
 from .area import AREA, UNKNOWN_ID, adopt_session, session_body
 

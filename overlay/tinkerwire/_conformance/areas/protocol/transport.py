@@ -8,7 +8,7 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.service import get_server_capabilities, healthz
 
 from ...requirement import Breakage, Feature
-from ...server import Server
+from ...subject.server import Server
 from ...violation import NotApplicable, Violation, expect
 from .area import AREA, UNKNOWN_ID, adopt_session, session_body, session_request
 

@@ -6,15 +6,15 @@ from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_generated import models
 from tinkerwire_generated.api.service import get_server_capabilities
 
-from ...rejection import require_rejection
-from ...requirement import Breakage, Feature
-from ...server import Server
-from ...training_effect import (
+from ...checks.rejection import require_rejection
+from ...checks.training_effect import (
     OTHER_TOKENS,
     THIRD_TOKENS,
     expect_same,
 )
-from ...training_model import TOKENS, Model, make_datum
+from ...requirement import Breakage, Feature
+from ...subject.server import Server
+from ...subject.training_model import TOKENS, Model, make_datum
 from ...violation import NotApplicable, Violation, expect
 from .area import AREA, WRONG_NUMBERS
 

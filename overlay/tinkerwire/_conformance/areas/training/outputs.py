@@ -8,15 +8,15 @@ import numpy as np
 
 from tinkerwire_generated import models
 
-from ...requirement import Breakage, Feature
-from ...server import Server
-from ...training_effect import (
+from ...checks.training_effect import (
     OTHER_TOKENS,
     THIRD_TOKENS,
     expect_loss,
     expect_same,
 )
-from ...training_model import TOKENS, logprobs_of, make_datum
+from ...requirement import Breakage, Feature
+from ...subject.server import Server
+from ...subject.training_model import TOKENS, logprobs_of, make_datum
 from ...violation import expect
 from .area import AREA, CANNOT_TRAIN, WRONG_NUMBERS
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ...rejection import find_rejection, submit_or_reject
-from ...requirement import Breakage, Feature
-from ...server import Server
-from ...training_effect import (
+from ...checks.rejection import find_rejection, submit_or_reject
+from ...checks.training_effect import (
     LARGE_RATE,
     OTHER_TOKENS,
     RATE,
@@ -14,7 +12,9 @@ from ...training_effect import (
     expect_same,
     weighted,
 )
-from ...training_model import Model, make_datum
+from ...requirement import Breakage, Feature
+from ...subject.server import Server
+from ...subject.training_model import Model, make_datum
 from .area import AREA, WRONG_NUMBERS
 
 

@@ -36,12 +36,12 @@ from tinkerwire_generated.api.weights import (
 )
 from tinkerwire_generated.constants import TINKER_SCHEME
 
-from .exchange import Exchange
+from ..exchange import Exchange
+from ..requirement import Feature
+from ..subject.server import LORA_RANK, SEED
+from ..subject.training_model import TOKENS, Model, make_datum
+from ..violation import Violation
 from .official_client import SEQUENCE_IDS_SINCE, Failure, OfficialClient
-from .requirement import Feature
-from .server import LORA_RANK, SEED
-from .training_model import TOKENS, Model, make_datum
-from .violation import Violation
 
 SHORT_PROMPT_LOGPROBS = "one value too few"
 UNKNOWN_STATE = f"{TINKER_SCHEME}no-such-model/weights/no-such-state"

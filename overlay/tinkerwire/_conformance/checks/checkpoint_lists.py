@@ -11,11 +11,11 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import list_checkpoints, list_model_checkpoints
 from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS
 
-from .._checkpoints.paths import CheckpointAddress, parse_checkpoint_address
-from .exchange import Exchange
+from ..._checkpoints.paths import CheckpointAddress, parse_checkpoint_address
+from ..exchange import Exchange
+from ..subject.server import Server
+from ..violation import Violation
 from .saved_weights import ABSENT_NAME
-from .server import Server
-from .violation import Violation
 
 Page = TypeVar("Page")
 PAGE_SIZE = 100

@@ -11,9 +11,9 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.api.weights import load_weights, save_weights, save_weights_for_sampler
 
-from .futures import Futures, Result, Submission
-from .violation import expect
-from .wire_client import WireClient
+from ..client.futures import Futures, Result, Submission
+from ..client.wire_client import WireClient
+from ..violation import expect
 
 CROSS_ENTROPY = "cross_entropy"
 TOKENS = (5, 9, 13, 17, 21, 25, 29, 33)

@@ -23,13 +23,13 @@ from tinkerwire_generated.availability import (
 )
 from tinkerwire_generated.operations import OPERATIONS
 
-from .._wire import codec
-from .._wire.dialect import Dialect
+from ..._wire import codec
+from ..._wire.dialect import Dialect
+from ..client.futures import is_unready
+from ..client.wire_client import WireClient
+from ..exchange import Exchange
+from ..subject.training_model import make_datum
 from .clues import LIKELY, STRONG, WEAK, Clue, known_and_unknown
-from .exchange import Exchange
-from .futures import is_unready
-from .training_model import make_datum
-from .wire_client import WireClient
 
 UNKNOWN_ID = "no-such-id"
 UNKNOWN_FIELD = "no_such_field"

@@ -12,9 +12,9 @@ from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_generated.availability import FIELD_VERSIONS
 from tinkerwire_generated.constants import PROTOBUF_OPERATIONS
 
-from .._server.http.openapi import Document, load_contract, resolve_reference
-from .._wire import codec
-from .exchange import Exchange
+from ..._server.http.openapi import Document, load_contract, resolve_reference
+from ..._wire import codec
+from ..exchange import Exchange
 
 MAX_ERRORS = 5
 

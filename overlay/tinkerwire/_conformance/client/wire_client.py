@@ -14,11 +14,11 @@ import orjson
 from tinkerwire_base.call import JSON, Call, WireRequest, WireResponse
 from tinkerwire_base.conversion.converter import Converter
 
-from .._wire import codec
-from .._wire.dialect import Dialect
+from ..._wire import codec
+from ..._wire.dialect import Dialect
+from ..exchange import Exchange
+from ..violation import ServerLost, Violation
 from .contract import Contract
-from .exchange import Exchange
-from .violation import ServerLost, Violation
 
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0

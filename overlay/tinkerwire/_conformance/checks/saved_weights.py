@@ -13,14 +13,14 @@ from tinkerwire_generated.api.sampling import create_sampling_session
 from tinkerwire_generated.api.weights import save_weights, save_weights_for_sampler
 from tinkerwire_generated.constants import TINKER_SCHEME
 
-from .._checkpoints.paths import parse_checkpoint_address
-from .exchange import Exchange
-from .futures import Result
+from ..._checkpoints.paths import parse_checkpoint_address
+from ..client.futures import Result
+from ..exchange import Exchange
+from ..subject.sampler import Sampler
+from ..subject.server import Server
+from ..subject.training_model import TOKENS, Model, make_datum
+from ..violation import Blocked, expect
 from .refusal import attempt, is_refused
-from .sampler import Sampler
-from .server import Server
-from .training_model import TOKENS, Model, make_datum
-from .violation import Blocked, expect
 
 TOLERANCE = 2e-3
 """Largest difference between log probabilities of the same weights."""

@@ -16,14 +16,14 @@ from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
 from tinkerwire_generated.api.training import create_model
 
-from .._checkpoints.paths import parse_checkpoint_address
-from .._wire.dialect import Dialect
-from .contract import Contract
-from .futures import Futures, Result
+from ..._checkpoints.paths import parse_checkpoint_address
+from ..._wire.dialect import Dialect
+from ..client.contract import Contract
+from ..client.futures import Futures, Result
+from ..client.wire_client import WireClient
+from ..violation import Blocked, NotApplicable, Violation
 from .sampler import Sampler
 from .training_model import Model, make_datum
-from .violation import Blocked, NotApplicable, Violation
-from .wire_client import WireClient
 
 T = TypeVar("T")
 LORA_RANK = 4

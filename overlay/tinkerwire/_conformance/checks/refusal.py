@@ -7,9 +7,9 @@ from typing import Any
 from tinkerwire_base.call import Call
 from tinkerwire_generated import models
 
-from .exchange import Exchange
-from .server import Server
-from .violation import expect
+from ..exchange import Exchange
+from ..subject.server import Server
+from ..violation import expect
 
 
 async def attempt(server: Server, call: Call[models.UntypedAPIFuture]) -> Exchange:

@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
-from .._extras import require_packages
-from .._server.http.openapi import Document
+from ..._extras import require_packages
+from ..._server.http.openapi import Document
 
 SEED = 20
 """Seed of all requests: two runs with the same packages send the same ones."""

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from tinkerwire_generated import models
 
-from .server import Server
-from .training_model import TOKENS, Model, make_datum
-from .violation import NotApplicable, Violation, expect
+from ..subject.server import Server
+from ..subject.training_model import TOKENS, Model, make_datum
+from ..violation import NotApplicable, Violation, expect
 
 Rows: TypeAlias = list[list[float]]
 

@@ -16,10 +16,10 @@ import attrs
 from tinkerwire_base.call import JSON
 from tinkerwire_generated.constants import RESULT_TYPES
 
-from .contract import Contract
-from .exchange import Exchange
+from ..client.contract import Contract
+from ..exchange import Exchange
+from ..violation import expect
 from .valid_requests import Scene
-from .violation import expect
 
 STARTS = ("create_session", "asample", "get_session", "get_training_run")
 """Operations from which walks start."""

@@ -10,12 +10,12 @@ from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_generated import models
 from tinkerwire_generated.availability import NEWEST
 
-from .._wire.dialect import CONFIG_SINCE, Dialect
+from ..._wire.dialect import CONFIG_SINCE, Dialect
+from ..client.contract import Contract
+from ..client.wire_client import WireClient
+from ..subject.server import Server
 from .clues import choose_version, explain
-from .contract import Contract
 from .probes import Probes
-from .server import Server
-from .wire_client import WireClient
 
 CONFIG_PATH = "client/config"
 

@@ -14,7 +14,7 @@ import attrs
 import jsonschema_rs
 import orjson
 
-from .._server.http.openapi import Document, resolve_reference
+from ..._server.http.openapi import Document, resolve_reference
 
 WRONG_VALUES: tuple[Any, ...] = ({"wrong": "type"}, "wrong type", ["wrong type"])
 """Candidates for a value of the wrong type. Servers may read the text 5 as a number, so no candidate looks like one."""

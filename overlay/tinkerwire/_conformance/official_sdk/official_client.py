@@ -15,13 +15,13 @@ from tinkerwire_generated.api.auth import auth_token, client_config, client_dyna
 from tinkerwire_generated.api.session import create_session
 from tinkerwire_generated.constants import RESULT_TYPES
 
-from .._wire import codec
-from .._wire.dialect import Dialect
-from .exchange import Exchange
-from .futures import MAX_PAUSE_S, PAUSE_S, Futures
-from .server import Server
-from .training_model import Model
-from .violation import Violation
+from ..._wire import codec
+from ..._wire.dialect import Dialect
+from ..client.futures import MAX_PAUSE_S, PAUSE_S, Futures
+from ..exchange import Exchange
+from ..subject.server import Server
+from ..subject.training_model import Model
+from ..violation import Violation
 
 T = TypeVar("T")
 POLL_TIMEOUT_S = 45.0

@@ -10,10 +10,10 @@ import attrs
 from tinkerwire_base.call import Call, WireRequest
 from tinkerwire_generated import models
 
-from .exchange import Exchange
-from .futures import MAX_PAUSE_S, PAUSE_S, RESULT_TIMEOUT_S, Submission, is_unready
-from .server import Server
-from .violation import Violation
+from ..client.futures import MAX_PAUSE_S, PAUSE_S, RESULT_TIMEOUT_S, Submission, is_unready
+from ..exchange import Exchange
+from ..subject.server import Server
+from ..violation import Violation
 
 UNSPECIFIC_STATUSES = (408, 429)
 """Statuses within 4xx that do not reject the content of a request."""

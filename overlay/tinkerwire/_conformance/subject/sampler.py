@@ -9,9 +9,9 @@ from tinkerwire_base.call import Call
 from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling import asample
 
-from .futures import Futures, Submission
+from ..client.futures import Futures, Submission
+from ..client.wire_client import WireClient
 from .training_model import TOKENS
-from .wire_client import WireClient
 
 LOGPROB_TOLERANCE = 2e-3
 """Difference of two log probabilities of one token that come from different passes through the model."""

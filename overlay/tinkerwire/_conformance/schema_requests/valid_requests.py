@@ -26,13 +26,13 @@ from tinkerwire_generated.api.weights import (
 )
 from tinkerwire_generated.constants import RESULT_TYPES
 
-from .._checkpoints.paths import parse_checkpoint_address
-from .exchange import Exchange
-from .futures import Result, Submission
-from .sampler import Sampler
-from .server import Server
-from .training_model import Model, make_datum
-from .violation import NotApplicable
+from ..._checkpoints.paths import parse_checkpoint_address
+from ..client.futures import Result, Submission
+from ..exchange import Exchange
+from ..subject.sampler import Sampler
+from ..subject.server import Server
+from ..subject.training_model import Model, make_datum
+from ..violation import NotApplicable
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "session": (

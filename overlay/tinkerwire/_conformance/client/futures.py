@@ -13,9 +13,9 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import retrieve_future
 from tinkerwire_generated.constants import RESULT_TYPES
 
-from .._wire import codec
-from .exchange import Exchange
-from .violation import Violation
+from ..._wire import codec
+from ..exchange import Exchange
+from ..violation import Violation
 from .wire_client import WireClient
 
 RESULT_TIMEOUT_S = 100.0

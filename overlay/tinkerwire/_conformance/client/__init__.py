@@ -1,0 +1,1 @@
+"""The strict client: requests in one wire version, and responses that are read by the contract."""

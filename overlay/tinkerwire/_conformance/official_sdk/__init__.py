@@ -1,0 +1,1 @@
+"""Programs of the official SDK: the requests of one of its releases, and what that release accepts in return."""

@@ -1,0 +1,1 @@
+"""The server under test, with the sessions, models and samplers that tests use on it."""
