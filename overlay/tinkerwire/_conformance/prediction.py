@@ -84,7 +84,8 @@ class Prediction:
     def describe(self) -> str:
         """Return verdict and broken features in one line."""
         details = "; ".join(f"{broken.feature.value}: {broken.words}" for broken in self.broken)
-        base = f", best with SDK {self.runs_on}" if self.runs_on and self.verdict is not Verdict.UNKNOWN else ""
+        is_of_use = self.verdict in (Verdict.WORKS, Verdict.IN_PART)
+        base = f", best with SDK {self.runs_on}" if self.runs_on and is_of_use else ""
         return f"{self.verdict.value}{base}{f' ({details})' if details else ''}"
 
 
