@@ -37,13 +37,13 @@ NEEDED_BY_COOKBOOK = frozenset(
 
 
 class Verdict(enum.Enum):
-    """How far a client works."""
+    """Degree to which a client works."""
 
     WORKS = "works"
     IN_PART = "works in part"
     DOES_NOT_CONNECT = "does not connect"
     UNKNOWN = "unknown"
-    """The tests that tell were not run."""
+    """The tests that show it were not run."""
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ class BrokenFeature:
 
     feature: Feature
     words: str
-    """What does not work, in a few words."""
+    """A few words about the failure."""
     is_seen: bool
     """True if the client's own requests failed; False if the effect follows from another requirement, and shows in
     some situations only."""
@@ -62,7 +62,7 @@ class BrokenFeature:
 
 @attrs.frozen
 class Prediction:
-    """How far a client works with a server."""
+    """Degree to which a client works with a server, with reasons."""
 
     client: str
     """Name and version of the client."""

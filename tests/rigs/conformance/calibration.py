@@ -5,7 +5,7 @@
     python -m tests.rigs.conformance.calibration --server 0.16.1+metrics=null
     python -m tests.rigs.conformance.calibration --server skyrl     a third-party server
 
-Every pair of a server and a release runs the flow of `tests/rigs/official`, whose steps tell which features work.
+Every pair of a server and a release runs the flow of `tests/rigs/official`, whose steps show which features work.
 A feature of which the prediction is wrong is a failure: the exit code is 1. Findings of earlier runs are kept in
 build/conformance, and the table has them all.
 """
@@ -81,6 +81,11 @@ class Case:
         return THIRD_PARTY_WIRES.get(self.name) or self.name.partition("+")[0]
 
     @property
+    def is_plain(self) -> bool:
+        """True for the embedded server without quirks."""
+        return self.name in VERSIONS
+
+    @property
     def base_model(self) -> str:
         """The model that clients use."""
         return BASE_MODEL if self.name in THIRD_PARTY else EMBEDDED_MODEL
@@ -109,12 +114,15 @@ async def _predict(url: str, case: Case) -> list[Prediction]:
     return predict(outcomes, case.wire)
 
 
-def run_flow(url: str, client: str, base_model: str) -> list[dict[str, Any]]:
+def run_flow(url: str, client: str, case: Case) -> list[dict[str, Any]]:
     """Run the flow with a client and return the record of every step; none if it could not start."""
     is_ours = client == TINKERWIRE
     python = sys.executable if is_ours else str(ensure_official_python(client))
     command = [python, "-m", "tests.rigs.official.flow", "--client", TINKERWIRE if is_ours else "tinker"]
-    command += ["--base-url", url, "--base-model", base_model, "--timeout", str(STEP_TIMEOUT_S)]
+    command += ["--base-url", url, "--base-model", case.base_model, "--timeout", str(STEP_TIMEOUT_S)]
+    if is_ours and case.is_plain:
+        # As in the flow of test-official: discovery does not find out the exact version.
+        command += ["--settings", json.dumps({"wire_version": case.wire})]
     # Without telemetry: the SDK holds each error back until its telemetry is sent.
     env = {**os.environ, "TINKER_TELEMETRY": "0"}
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -133,7 +141,7 @@ def calibrate(case: Case, clients: Sequence[str]) -> list[dict[str, Any]]:
     for client in clients:
         # A new server for each: what one client leaves behind must not matter to the next.
         with case.running() as url:
-            records = run_flow(url, client, case.base_model)
+            records = run_flow(url, client, case)
         if client == TINKERWIRE:
             # It speaks all versions, and the server claims one of them.
             records = drop_unclaimed(records, case.wire)

@@ -52,7 +52,7 @@ FLOW_STEPS: dict[Feature, dict[str, str]] = {
         "close": "close",
     },
 }
-"""Steps of the flow that tell whether a feature works, with the step of the kit that each stands for."""
+"""Steps of the flow that show whether a feature works, with the step of the kit that each stands for."""
 ID = re.compile(r"'[^']*'|[\w-]*\d[\w-]*")
 ALIASES = {"create_sampling_client": "sample"}
 """Steps of the kit that are part of another step in the flow."""
@@ -63,7 +63,7 @@ NEEDS_NO_SERVER = ("unknown_state_is_refused", "close")
 ABSENT = ("object has no attribute", "got an unexpected keyword argument")
 """Errors of a release that cannot do a step."""
 CONTINUES = "the operation continues"
-"""What tinkerwire says if a step ends before the deadline of the operation, after which it raises an error."""
+"""Text of the error of tinkerwire if a step ends before the deadline of its operation."""
 TOLERATED = ("time without zone",)
 """Findings about values that the SDK itself passes on."""
 
@@ -92,7 +92,7 @@ def is_connected(records: Sequence[Record]) -> bool:
 
 
 def compare(prediction: Prediction, records: Sequence[Record]) -> list[str]:
-    """Return what a prediction says wrongly, in words."""
+    """Return the errors of a prediction, in words."""
     predicted, seen = not prediction.breaks(Feature.CONNECT), is_connected(records)
     if predicted != seen:
         return [f"connect: predicted {predicted}, seen {seen}"]
@@ -118,7 +118,7 @@ def compare(prediction: Prediction, records: Sequence[Record]) -> list[str]:
 
 
 def _read(records: Sequence[Record]) -> dict[str, bool | None]:
-    """Return whether each step worked; None if it tells nothing."""
+    """Return whether each step worked; None if it shows nothing."""
     training = {
         _remove_ids(record["detail"])
         for record in records

@@ -1,4 +1,4 @@
-"""What one version of the official SDK sends, and what it accepts: no more strictly than it reads itself."""
+"""Requests of one version of the official SDK, and its reading of responses, which is no stricter than its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import time
 from typing import Any, TypeVar
 
 import attrs
+import orjson
 
-from tinkerwire_base.call import PROTOBUF, Call
+from tinkerwire_base.call import PROTOBUF, Call, WireRequest
 from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_generated import models
 from tinkerwire_generated.api.auth import auth_token, client_config, client_dynamic_config
@@ -36,6 +37,15 @@ MAX_BAD_POLLS = 4
 """Polls answered with status 400 until the newer versions raise an error."""
 RETRIES_BUSY_POLLS_SINCE = "0.21.0"
 """Older versions raise an error if a poll is answered with status 429."""
+DEFAULTS_SINCE = "0.18.0"
+"""These versions send the defaults of a request and no null; older ones send each field that is set, even to null."""
+SET_FIELDS: dict[str, dict[str, str]] = {
+    "create_session": {"project_id": "0.15.0"},
+    "optim_step": {},
+    "save_weights": {"ttl_seconds": "0.9.0"},
+    "save_weights_for_sampler": {"ttl_seconds": "0.9.0"},
+}
+"""Fields that older versions set to null, with the first version that has each."""
 JSON_RESULT = "JSON in place of protobuf"
 SEQUENCE_IDS_SINCE = "0.26.0"
 """These versions raise an error unless the response to asample names each sequence."""
@@ -157,7 +167,7 @@ class OfficialClient:
 
     async def send(self, call: Call[Any]) -> Exchange:
         """Send a call, again after errors that the SDK retries; return the last exchange."""
-        request = self.client.encode(call)
+        request = self._as_sent(call.operation.name, self.client.encode(call))
         pause = PAUSE_S
         exchange = await self.client.send(request)
         for _ in range(1, MAX_ATTEMPTS):
@@ -167,6 +177,18 @@ class OfficialClient:
             pause *= 10
             exchange = await self.client.send(request)
         return exchange
+
+    def _as_sent(self, operation: str, request: WireRequest) -> WireRequest:
+        """Return a request with the fields that the version sends: the older ones send what their own code sets."""
+        if self.is_at_least(DEFAULTS_SINCE) or request.content is None or operation not in SET_FIELDS:
+            return request
+        body = orjson.loads(request.content)
+        for field, since in SET_FIELDS[operation].items():
+            if self.is_at_least(since):
+                body.setdefault(field, None)
+        if operation == "optim_step":
+            body["adam_params"] = {"learning_rate": body["adam_params"]["learning_rate"]}
+        return attrs.evolve(request, content=orjson.dumps(body))
 
     async def submit(self, call: Call[models.UntypedAPIFuture]) -> models.UntypedAPIFuture:
         """Submit queued work and return its future; raise Violation if the SDK gets none."""

@@ -1,4 +1,4 @@
-"""What programs do with the official SDK, as the requests that one of its releases sends."""
+"""Steps of programs with the official SDK, as the requests that one of its releases sends."""
 
 from __future__ import annotations
 
@@ -485,4 +485,4 @@ STEPS: dict[Feature, tuple[Step, ...]] = {
         Step("close", _close, since="0.27.2"),
     ),
 }
-"""What programs do, by feature, in the order in which it is tried."""
+"""Steps of programs by feature, in the order of the test."""
