@@ -22,7 +22,7 @@ from ._conformance.catalogue import load_requirements
 from ._conformance.outcome import Outcome, Status
 from ._conformance.report.run_report import RunReport
 from ._conformance.requirement import Level, Requirement
-from ._conformance.run import RunObserver, RunSettings, run
+from ._conformance.run import RunObserver, RunSettings, perform_run
 from ._conformance.violation import ServerLost, Violation
 from ._transport.address import EMBEDDED, refuse_plain_http, resolve_base_url
 
@@ -93,7 +93,7 @@ def run_conformance(
     )
     settings.select()
     with _open_address(settings) as resolved, _public_errors():
-        return asyncio.run(run(resolved, observer or RunObserver()))
+        return asyncio.run(perform_run(resolved, observer or RunObserver()))
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 OVERLAY = Path(__file__).parents[2] / "overlay"
-CONVENTIONS = frozenset({"TYPE_CHECKING", "cli", "log", "logger", "main", "register"})
-"""Names that each module defines by convention: loggers, entry points and commands."""
+CONVENTIONS = frozenset({"AREA", "TYPE_CHECKING", "cli", "log", "logger", "main", "pytest_configure", "register"})
+"""Names that each module defines by convention: loggers, entry points, commands, hooks and areas of requirements."""
 
 
 def is_type_variable(node: ast.stmt) -> bool:
@@ -18,11 +18,17 @@ def is_type_variable(node: ast.stmt) -> bool:
     return isinstance(value, ast.Call) and getattr(value.func, "id", "") in {"TypeVar", "ParamSpec"}
 
 
+def is_requirement(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Return whether a definition is the test of a requirement, which has an id and is not called by its name."""
+    return any(ast.unparse(decorator).startswith("AREA.") for decorator in node.decorator_list)
+
+
 def list_defined_names(module: ast.Module) -> Iterator[str]:
     """Yield the names of the functions, classes and variables that a module defines at its top level."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
+            if not is_requirement(node):
+                yield node.name
         elif isinstance(node, ast.Assign) and not is_type_variable(node):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

@@ -13,10 +13,9 @@ import click
 
 from .client import open_rest_client
 from .framework import SharedOptions, group, pass_options
-from .output import Table, print_result, report
+from .output import STDOUT, Table, print_result, report
 
 UsageRow = Mapping[str, Any]
-STDOUT = "-"
 
 
 @group("billing")

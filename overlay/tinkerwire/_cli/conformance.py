@@ -14,8 +14,8 @@ import click
 from .._extras import require_packages
 from .errors import CommandFailed, clean_line
 from .exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
-from .framework import SharedOptions, command, pass_options
-from .output import Table, print_result, report
+from .framework import WRITABLE, SharedOptions, command, pass_options
+from .output import STDOUT, Table, print_result, report
 
 if TYPE_CHECKING:
     from .._conformance.report.baseline import Comparison
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 LEVELS = ("must", "should", "may")
 EXIT_UNREACHABLE = 3
-STDOUT = "-"
 SELECTABLE = re.compile(r"[A-Za-z_]{1,30}(-\d{1,4})?")
 """Names of areas and ids; other text may be a key, and is not repeated in an error."""
-WRITABLE = click.Path(dir_okay=False, path_type=Path)
 
 
 @command("conformance", shared_options=False)
@@ -98,9 +96,9 @@ def cli(
     from tinkerwire_base.errors import APIConnectionError  # noqa: PLC0415
 
     from .._conformance.report.baseline import compare, read_baseline  # noqa: PLC0415
-    from .._conformance.report.json_report import to_json  # noqa: PLC0415
+    from .._conformance.report.json_report import describe_report  # noqa: PLC0415
     from ..conformance import load_requirements, run_conformance  # noqa: PLC0415
-    from .conformance_text import Progress, print_report  # noqa: PLC0415
+    from .conformance_text import RunProgress, print_report  # noqa: PLC0415
 
     requirements = _select(only, level, wire)
     if lists:
@@ -117,7 +115,7 @@ def cli(
     _require_writable(files, baseline)
     with _usage_errors("--baseline"):
         old = None if baseline is None else read_baseline(baseline)
-    progress = Progress(options)
+    progress = RunProgress(options)
     try:
         result = run_conformance(
             url,
@@ -139,7 +137,7 @@ def cli(
         progress.close()
     comparison = None if old is None else compare(result, old, load_requirements())
     if options.as_json:
-        print_result(options, to_json(result, comparison), "")
+        print_result(options, describe_report(result, comparison), "")
     else:
         print_report(result, comparison)
     _write(result, comparison, files)

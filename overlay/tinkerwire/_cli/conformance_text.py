@@ -24,7 +24,7 @@ NAME_WIDTH = 10
 COLORS = {Status.PASSED: "green", Status.FAILED: "red", Status.ERROR: "red", Status.BLOCKED: "yellow"}
 
 
-class Progress(RunObserver):
+class RunProgress(RunObserver):
     """A line of progress on standard error, if it is a terminal.
 
     Args:

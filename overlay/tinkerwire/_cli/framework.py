@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,6 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 HELP_WIDTH = 80
 HELP_FLAGS = ["-h", "--help"]
+WRITABLE = click.Path(dir_okay=False, path_type=Path)
+"""Type of an option for a file that a command writes."""
 CONTEXT = {"help_option_names": HELP_FLAGS, "max_content_width": HELP_WIDTH}
 
 

@@ -24,6 +24,8 @@ GAP = "  "
 COUNTER_PAUSE_S = 0.1
 """Time between two updates of a counter."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+STDOUT = "-"
+"""Name of a file that stands for the standard output."""
 
 
 class Table(NamedTuple):

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from .framework import SharedOptions, command, pass_options
+from .framework import WRITABLE, SharedOptions, command, pass_options
 from .output import print_result, report
-
-WRITABLE = click.Path(dir_okay=False, path_type=Path)
 
 
 @command("trace")

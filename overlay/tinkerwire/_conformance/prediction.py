@@ -127,7 +127,7 @@ def _predict_sdk(by_id: Mapping[str, Outcome], version: str) -> Prediction:
     if connection is None or connection.status not in (Status.PASSED, Status.FAILED):
         return Prediction(client, Verdict.UNKNOWN)
     if connection.status is Status.FAILED:
-        words = shorten(connection.received)
+        words = cut_text(connection.received)
         return Prediction(
             client,
             Verdict.DOES_NOT_CONNECT,
@@ -138,7 +138,7 @@ def _predict_sdk(by_id: Mapping[str, Outcome], version: str) -> Prediction:
     for feature, outcome in found.items():
         if outcome is not None and outcome.status is Status.FAILED:
             steps = tuple(name for name, _ in outcome.parts)
-            words = _list_steps(steps) if steps else shorten(outcome.received)
+            words = _list_steps(steps) if steps else cut_text(outcome.received)
             broken.append(BrokenFeature(feature, words, is_seen=True, steps=steps))
             reasons.append(outcome.requirement.id)
     for identifier, risk in _find_risks(by_id, version):
@@ -193,7 +193,7 @@ def _predict_tinkerwire(by_id: Mapping[str, Outcome], wire: str) -> Prediction:
         return Prediction(TINKERWIRE, Verdict.UNKNOWN)
     if not connected:
         reason = id_of(known[0], Feature.CONNECT)
-        words = shorten(by_id[reason].received)
+        words = cut_text(by_id[reason].received)
         broken = BrokenFeature(Feature.CONNECT, words, is_seen=True)
         return Prediction(TINKERWIRE, Verdict.DOES_NOT_CONNECT, (broken,), (reason,))
     features: list[BrokenFeature] = []
@@ -236,6 +236,6 @@ def _reason(by_id: Mapping[str, Outcome], feature: Feature, version: str, step: 
     return next((reason for name, reason in outcome.parts if name == step), "")
 
 
-def shorten(text: str, length: int = 80) -> str:
+def cut_text(text: str, length: int = 80) -> str:
     """Return the start of a text."""
     return text if len(text) <= length else f"{text[:length].rstrip()} ..."

@@ -63,7 +63,7 @@ class RunObserver:
         """Get notified that the tests are over, and that what they made is deleted."""
 
 
-async def run(settings: RunSettings, observer: RunObserver) -> RunReport:
+async def perform_run(settings: RunSettings, observer: RunObserver) -> RunReport:
     """Test a server and return the report. The first SIGINT or SIGTERM ends the tests, and the report has the rest.
 
     Raises:

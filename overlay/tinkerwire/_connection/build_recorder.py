@@ -20,7 +20,7 @@ from .._wire.server_futures import DeferredResult
 T = TypeVar("T")
 LATE_S = 5.0
 """Time after a caller gave up in which the response may still arrive; it names what the server builds."""
-Exchange: TypeAlias = Callable[[WireRequest, Traffic, float, float], Coroutine[Any, Any, WireResponse]]
+SendAttempt: TypeAlias = Callable[[WireRequest, Traffic, float, float], Coroutine[Any, Any, WireResponse]]
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, WireResponse]], asyncio.Task[WireResponse]]
 
 
@@ -34,7 +34,7 @@ class BuildRecorder:
         is_in_line: whether later operations wait for the end of this request, so that its deadline ends it.
     """
 
-    def __init__(self, request: WireRequest, exchange: Exchange, spawn: Spawn, *, is_in_line: bool) -> None:
+    def __init__(self, request: WireRequest, exchange: SendAttempt, spawn: Spawn, *, is_in_line: bool) -> None:
         self._exchange = exchange
         self._spawn = spawn
         self._late_s = 0.0 if is_in_line else LATE_S

@@ -16,7 +16,7 @@ from .._futures.operation_record import current_operation
 from .._futures.operation_trace import OperationTrace, error_name
 from .._transport.backpressure import Traffic
 from .._wire.server_futures import DeferredResult
-from .build_recorder import Exchange
+from .build_recorder import SendAttempt
 from .exchanger import Exchanger
 from .retry import RepeatedErrors, RetryConfig
 from .send_options import SendOptions, T
@@ -61,7 +61,7 @@ class Sender:
         request: WireRequest,
         read: Callable[[WireResponse], T],
         options: SendOptions[T],
-        exchange: Exchange,
+        exchange: SendAttempt,
     ) -> T:
         """Send a request; see :meth:`Connection.send`. ``exchange`` sends one attempt.
 

@@ -17,7 +17,7 @@ from tinkerwire_generated.api.runs import list_training_runs
 from tinkerwire_generated.api.service import healthz
 from tinkerwire_generated.api.session import create_session
 
-from ..client.wire_client import KEY_HEADER
+from ..client.wire_client import API_KEY_HEADER
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..subject.server import Server
@@ -26,7 +26,7 @@ from ..violation import Blocked, NotApplicable, expect
 AREA = Area("AUT", "authentication", "Authentication: missing, wrong and expired credentials, and tokens")
 WRONG_KEY = "tml-conformance-wrong-key-0123456789"
 TOKENS_SINCE = "0.18.2"
-INVALID_TOKEN = 'error="invalid_token"'
+INVALID_TOKEN_HINT = 'error="invalid_token"'
 """Part of WWW-Authenticate on which clients exchange their key again."""
 
 
@@ -153,7 +153,7 @@ async def header_has_any_case(server: Server) -> None:
     if plain.status >= 300:
         raise Blocked("the server rejects the key itself", plain)
     request = _session_request(server)
-    headers = {("X-API-Key" if name == KEY_HEADER else name): value for name, value in request.headers.items()}
+    headers = {("X-API-Key" if name == API_KEY_HEADER else name): value for name, value in request.headers.items()}
     exchange = await _send_session(server, attrs.evolve(request, headers=headers))
     expect(exchange.status < 300, "the same response as with x-api-key", exchange.describe(), exchange)
 
@@ -209,7 +209,7 @@ async def expired_token_is_named(server: Server) -> None:
     exchange = await _create_session(server, _expired_token())
     headers: Mapping[str, str] = exchange.response.headers if exchange.response else {}
     header = headers.get("www-authenticate", "")
-    expect(INVALID_TOKEN in header, f"WWW-Authenticate with {INVALID_TOKEN}", header or "no such header")
+    expect(INVALID_TOKEN_HINT in header, f"WWW-Authenticate with {INVALID_TOKEN_HINT}", header or "no such header")
 
 
 @AREA.should(
@@ -273,8 +273,8 @@ def _session_request(server: Server) -> WireRequest:
 
 
 def _with_key(request: WireRequest, key: str | None) -> WireRequest:
-    others = {name: value for name, value in request.headers.items() if name != KEY_HEADER}
-    return attrs.evolve(request, headers=others if key is None else {**others, KEY_HEADER: key})
+    others = {name: value for name, value in request.headers.items() if name != API_KEY_HEADER}
+    return attrs.evolve(request, headers=others if key is None else {**others, API_KEY_HEADER: key})
 
 
 def _claims(token: str) -> dict[str, Any]:

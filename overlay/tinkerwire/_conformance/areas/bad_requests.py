@@ -49,7 +49,7 @@ NOUNS = {
     "futures": "futures",
     "weights": "weights",
 }
-KINDS: tuple[tuple[str, str, MakeBodies], ...] = (
+BAD_KINDS: tuple[tuple[str, str, MakeBodies], ...] = (
     (
         "Reject a request without a required field with 422, and name the field.",
         "without a required field",
@@ -78,8 +78,8 @@ def _register(number: int, family: str, remedy: str, fault: str, make_bodies: Ma
 
 
 for _row, _family in enumerate(FAMILIES):
-    for _column, (_remedy, _fault, _make_bodies) in enumerate(KINDS):
-        _register(1 + len(KINDS) * _row + _column, _family, _remedy, _fault, _make_bodies)
+    for _column, (_remedy, _fault, _make_bodies) in enumerate(BAD_KINDS):
+        _register(1 + len(BAD_KINDS) * _row + _column, _family, _remedy, _fault, _make_bodies)
 
 
 def _register_valid(number: int, family: str) -> None:
@@ -100,7 +100,7 @@ def _register_valid(number: int, family: str) -> None:
 
 
 for _row, _family in enumerate(FAMILIES):
-    _register_valid(1 + len(KINDS) * len(FAMILIES) + _row, _family)
+    _register_valid(1 + len(BAD_KINDS) * len(FAMILIES) + _row, _family)
 
 
 async def _expect_refusals(server: Server, family: str, make_bodies: MakeBodies) -> None:
@@ -136,7 +136,7 @@ async def _expect_refusals(server: Server, family: str, make_bodies: MakeBodies)
 
 
 @AREA.must(
-    1 + (len(KINDS) + 1) * len(FAMILIES),
+    1 + (len(BAD_KINDS) + 1) * len(FAMILIES),
     contract=("create_session", "create_model", "asample", "retrieve_future", "get_info"),
     remedy="Take each id that you returned where the contract links it.",
     needs=("MOD-001", "SMP-001"),

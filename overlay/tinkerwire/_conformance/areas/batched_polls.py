@@ -8,10 +8,10 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import cancel_future, retrieve_futures
 from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
-from ..client.futures import Submission
+from ..client.futures import QueuedWork
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..subject.sampler import Sampler
+from ..subject.sampler import OpenSampler
 from ..subject.server import Server
 from ..subject.training_model import TOKENS
 from ..violation import NotApplicable, Violation, expect
@@ -22,7 +22,7 @@ COPY = 3
 """Number of a copy of a sampling client."""
 WAIT_S = 10.0
 """Time for which a poll waits for samples."""
-MAX_POLLS = 10
+MAX_BATCHED_POLLS = 10
 ACKNOWLEDGEMENT_TIMEOUT_S = 5.0
 """Time after which the official SDK gives up a poll that only acknowledges."""
 
@@ -285,7 +285,7 @@ async def unknown_id_cannot_be_cancelled(server: Server) -> None:
 
 
 async def _poll(
-    server: Server, sampler: Sampler, cursor: int = 0, *, timeout: float, copy: int = 0, **fields: Any
+    server: Server, sampler: OpenSampler, cursor: int = 0, *, timeout: float, copy: int = 0, **fields: Any
 ) -> tuple[models.FuturesRetrieveResponse, Exchange]:
     """Poll once for the samples of a sampling session."""
     target = models.SamplingSessionFuturesTarget(sampling_session_id=sampler.id, cloned_sampler_id=copy)
@@ -294,18 +294,18 @@ async def _poll(
 
 
 async def _wait_for(
-    server: Server, sampler: Sampler, request_ids: set[str], cursor: int = 0, *, copy: int = 0
+    server: Server, sampler: OpenSampler, request_ids: set[str], cursor: int = 0, *, copy: int = 0
 ) -> tuple[list[Any], int, Exchange]:
     """Poll until some samples are reported; return what the last poll reported, its cursor and its exchange."""
     exchange = None
-    for _ in range(MAX_POLLS):
+    for _ in range(MAX_BATCHED_POLLS):
         response, exchange = await _poll(server, sampler, cursor, timeout=WAIT_S, copy=copy)
         if request_ids <= {completion.request_id for completion in response.completions}:
             return list(response.completions), response.cursor, exchange
-    raise Violation(f"a report of {', '.join(request_ids)}", f"none in {MAX_POLLS} polls", exchange)
+    raise Violation(f"a report of {', '.join(request_ids)}", f"none in {MAX_BATCHED_POLLS} polls", exchange)
 
 
-async def _cancel(server: Server, submission: Submission) -> None:
+async def _cancel(server: Server, submission: QueuedWork) -> None:
     call = cancel_future(body=models.CancelFutureRequest(request_id=submission.request_id))
     exchange = await server.client.send(server.client.encode(call))
     expect(exchange.status in (200, 204), "200 or 204", exchange.describe(), exchange)

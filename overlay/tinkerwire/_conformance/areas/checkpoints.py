@@ -37,7 +37,7 @@ from ..violation import Violation, expect
 
 AREA = Area("CKP", "checkpoints", "Checkpoints: lists, lifetimes and deletion")
 MAX_CLOCK_ERROR = timedelta(hours=1)
-TTL_S = 7200
+LIFETIME_S = 7200
 """Lifetime of checkpoints in tests, within the stated limits of 1 hour and 10 years."""
 
 
@@ -244,8 +244,8 @@ async def publish_of_unknown_is_an_error(server: Server) -> None:
 async def save_sets_lifetime(server: Server) -> None:
     """ttl_seconds of a save sets the time of deletion in the list; without it there is none."""
     model = await server.model()
-    limited = await model.save_weights(server.new_name(), ttl_seconds=TTL_S)
-    await _expect_lifetime(server, limited, TTL_S)
+    limited = await model.save_weights(server.new_name(), ttl_seconds=LIFETIME_S)
+    await _expect_lifetime(server, limited, LIFETIME_S)
     await _expect_lifetime(server, await new_path(server), None)
 
 
@@ -260,7 +260,7 @@ async def save_sets_lifetime(server: Server) -> None:
 async def sampler_save_sets_lifetime(server: Server) -> None:
     """ttl_seconds of a save for sampling sets the time of deletion in the list."""
     model = await server.model()
-    await _expect_lifetime(server, await model.save_for_sampler(server.new_name(), ttl_seconds=TTL_S), TTL_S)
+    await _expect_lifetime(server, await model.save_for_sampler(server.new_name(), ttl_seconds=LIFETIME_S), LIFETIME_S)
 
 
 @AREA.should(
@@ -274,8 +274,8 @@ async def sampler_save_sets_lifetime(server: Server) -> None:
 async def ttl_can_be_set(server: Server) -> None:
     """set_checkpoint_ttl sets the time of deletion, counted from now."""
     path = await new_path(server)
-    await _set_ttl(server, path, TTL_S)
-    await _expect_lifetime(server, path, TTL_S)
+    await _set_ttl(server, path, LIFETIME_S)
+    await _expect_lifetime(server, path, LIFETIME_S)
 
 
 @AREA.should(
@@ -289,7 +289,7 @@ async def ttl_can_be_set(server: Server) -> None:
 async def ttl_can_be_removed(server: Server) -> None:
     """set_checkpoint_ttl with null removes the time of deletion."""
     path = await new_path(server)
-    await _set_ttl(server, path, TTL_S)
+    await _set_ttl(server, path, LIFETIME_S)
     await _set_ttl(server, path, None)
     await _expect_lifetime(server, path, None)
 
@@ -304,10 +304,10 @@ async def ttl_can_be_removed(server: Server) -> None:
 async def wrong_ttl_is_an_error(server: Server) -> None:
     """set_checkpoint_ttl of an unknown checkpoint, or with a negative time, is answered with a 4xx."""
     absent = await absent_address(server)
-    body = models.SetCheckpointTtlRequest(ttl_seconds=TTL_S)
+    body = models.SetCheckpointTtlRequest(ttl_seconds=LIFETIME_S)
     await expect_rejection(server, set_checkpoint_ttl(absent.training_run_id, absent.checkpoint_id, body=body))
     address = parse_checkpoint_address(await new_path(server))
-    body = models.SetCheckpointTtlRequest(ttl_seconds=-TTL_S)
+    body = models.SetCheckpointTtlRequest(ttl_seconds=-LIFETIME_S)
     await expect_rejection(server, set_checkpoint_ttl(address.training_run_id, address.checkpoint_id, body=body))
 
 

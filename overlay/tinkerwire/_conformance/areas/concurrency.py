@@ -15,11 +15,11 @@ from ..checks.training_effect import (
     expect_same,
     weighted,
 )
-from ..client.futures import Result, Submission
+from ..client.futures import QueuedWork, Result
 from ..requirement import Area, Breakage, Feature
-from ..subject.sampler import Sampler
+from ..subject.sampler import OpenSampler
 from ..subject.server import Server
-from ..subject.training_model import TOKENS, Model, logprobs_of, make_datum
+from ..subject.training_model import TOKENS, TrainingModel, logprobs_of, make_datum
 from ..violation import expect
 
 AREA = Area("CON", "concurrency", "Concurrency: many operations at once, and several clients of a session")
@@ -227,13 +227,13 @@ def _rotated(index: int) -> models.Datum:
     return make_datum(tokens)
 
 
-async def _train(model: Model, weight: float, rate: float = RATE) -> None:
+async def _train(model: TrainingModel, weight: float, rate: float = RATE) -> None:
     for _ in range(3):
         await model.forward_backward([weighted(weight)])
         await model.optim_step(learning_rate=rate)
 
 
-async def _run_operations(server: Server, model: Model, data: list[models.Datum]) -> list[Result]:
+async def _run_operations(server: Server, model: TrainingModel, data: list[models.Datum]) -> list[Result]:
     """Run a forward_backward for each datum at once."""
     # Submissions of a model are in order, as clients send them; only the results are waited for at once.
     submissions = [await server.futures.submit(model.forward_backward_call([datum])) for datum in data]
@@ -246,7 +246,7 @@ def _expect_outputs(server: Server, expected: Rows, results: list[Result]) -> No
         expect_same(server, [row], logprobs_of(result.value), "the output of the datum of the operation")
 
 
-async def _run_samples(server: Server, sampler: Sampler, number: int) -> None:
+async def _run_samples(server: Server, sampler: OpenSampler, number: int) -> None:
     """Run many samples at once, each with its own number and length of sequences."""
     sizes = [(1 + index % 4, 1 + index // 4 % 3) for index in range(number)]
     results = await asyncio.gather(*(_sample(server, sampler, length, count) for length, count in sizes))
@@ -254,7 +254,7 @@ async def _run_samples(server: Server, sampler: Sampler, number: int) -> None:
         _expect_sequences(result, length, count)
 
 
-async def _sample(server: Server, sampler: Sampler, length: int, count: int = 1) -> Result:
+async def _sample(server: Server, sampler: OpenSampler, length: int, count: int = 1) -> Result:
     """Run a sample, as often as the server is too busy for it."""
     call = sampler.sample_call(max_tokens=length, num_samples=count)
     while True:
@@ -262,7 +262,7 @@ async def _sample(server: Server, sampler: Sampler, length: int, count: int = 1)
         if exchange.status != 429:
             break
         await asyncio.sleep(1.0)
-    submission: Submission = server.futures.read_submission("asample", exchange)
+    submission: QueuedWork = server.futures.read_submission("asample", exchange)
     return await server.futures.wait(submission, RESULTS_TIMEOUT_S)
 
 

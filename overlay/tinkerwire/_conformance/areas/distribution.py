@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from ..checks.breakages import WRONG_SAMPLES
 from ..checks.chi_square import ERROR_RATE, fit_probability
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
@@ -26,7 +27,6 @@ TOP_P = 0.5
 SLACK = 1e-3
 """Relative difference up to which two probabilities count as equal."""
 MAX_S = 300.0
-WRONG_SAMPLES = Breakage("0.3.0", None, Feature.SAMPLE, "gets samples of another distribution, without an error")
 
 
 @attrs.frozen

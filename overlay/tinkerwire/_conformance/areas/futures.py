@@ -13,7 +13,7 @@ from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import retrieve_future
 
-from ..client.futures import POLL_TIMEOUT_S, Submission, is_unready
+from ..client.futures import HELD_POLL_TIMEOUT_S, QueuedWork, is_unready
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..subject.sampler import LOGPROB_TOLERANCE
@@ -206,7 +206,7 @@ async def metadata_may_come_first(server: Server) -> None:
     submission = await server.futures.submit(model.forward_call([make_datum()]))
     await server.futures.wait(submission)
     request = server.futures.poll_request(submission.request_id, submission.result_type, allow_metadata_only=True)
-    exchange = await server.client.send(request, POLL_TIMEOUT_S)
+    exchange = await server.client.send(request, HELD_POLL_TIMEOUT_S)
     body = exchange.json() if exchange.media_type != PROTOBUF else None
     if isinstance(body, dict) and body.get("status") == "complete_metadata":
         size = body.get("response_payload_size")
@@ -231,7 +231,7 @@ async def poll_headers_are_optional(server: Server) -> None:
     request = server.client.encode(retrieve_future(body=models.FutureRetrieveRequest(request_id=submission.request_id)))
     accept = server.futures.poll_request(submission.request_id, submission.result_type).headers["accept"]
     plain = attrs.evolve(request, headers={**request.headers, "accept": accept})
-    server.futures.read(submission, await server.client.send(plain, POLL_TIMEOUT_S))
+    server.futures.read(submission, await server.client.send(plain, HELD_POLL_TIMEOUT_S))
 
 
 @AREA.must(
@@ -263,7 +263,7 @@ async def failure_can_be_fetched_twice(server: Server) -> None:
     first = await _failed_work(server)
     if first.status != 200:
         raise NotApplicable("the server rejects such work when it is submitted")
-    second = await server.client.send(first.request, POLL_TIMEOUT_S)
+    second = await server.client.send(first.request, HELD_POLL_TIMEOUT_S)
     same = second.status == 200 and second.json() == first.json()
     expect(same, "the same failure as in the first response", second.describe(), second)
 
@@ -381,7 +381,7 @@ async def _poll_unknown_id(server: Server) -> Exchange:
     known = submission.request_id
     unknown = f"{known}999999" if known.isdigit() else re.sub(r"\d", "9", known)
     await server.futures.wait(submission)
-    return await server.client.send(server.futures.poll_request(unknown, "OptimStepResponse"), POLL_TIMEOUT_S)
+    return await server.client.send(server.futures.poll_request(unknown, "OptimStepResponse"), HELD_POLL_TIMEOUT_S)
 
 
 async def _unready_bodies(server: Server) -> list[tuple[dict[str, Any], Exchange]]:
@@ -404,7 +404,7 @@ async def _failed_work(server: Server) -> Exchange:
         expect(is_rejection, "a 4xx, or a result that reports the failure", exchange.describe(), exchange)
         return exchange
     future = server.client.structure(exchange.json(), models.UntypedAPIFuture)
-    submission = Submission("forward_backward", future, exchange)
+    submission = QueuedWork("forward_backward", future, exchange)
     result = await server.futures.wait(submission)
     if result.failure is None:
         # Whether such data is refused is a requirement of its own.

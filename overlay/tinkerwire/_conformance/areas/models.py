@@ -15,20 +15,19 @@ from tinkerwire_generated.api.training import create_model, get_info
 
 from ..client.futures import Result
 from ..requirement import Area, Breakage, Feature
+from ..subject.sampler import LOGPROB_TOLERANCE
 from ..subject.server import Server
-from ..subject.training_model import Model, make_datum
+from ..subject.training_model import TrainingModel, make_datum
 from ..violation import Blocked, NotApplicable, Violation, expect
 
 AREA = Area("MOD", "models", "Models: creation, description, options and the end")
-CANNOT_TRAIN = Breakage("0.3.0", None, Feature.TRAIN, "cannot create a training client")
-UNKNOWN_ID = "no-such-model"
+CANNOT_CREATE_MODEL = Breakage("0.3.0", None, Feature.TRAIN, "cannot create a training client")
+UNKNOWN_MODEL = "no-such-model"
 SMALL_RANK = 2
-TOLERANCE = 2e-3
-"""Difference of log probabilities that rounding explains."""
 MIN_DIFFERENCE = 1e-6
 """Difference of log probabilities that shows another computation; a large step makes it far greater."""
 LEARNING_RATE = 0.05
-METADATA = {"purpose": "conformance"}
+MODEL_METADATA = {"purpose": "conformance"}
 
 
 @AREA.must(
@@ -36,7 +35,7 @@ METADATA = {"purpose": "conformance"}
     contract=("create_model 200", "CreateModelResponse.model_id"),
     remedy="Finish the future of create_model with a JSON object that has model_id, a string that is not empty.",
     needs=("SES-001",),
-    breaks=[CANNOT_TRAIN],
+    breaks=[CANNOT_CREATE_MODEL],
 )
 async def model_can_be_created(server: Server) -> None:
     """A model can be created, and the result has a model_id that is not empty."""
@@ -110,7 +109,7 @@ async def new_model_equals_base_model(server: Server) -> None:
     """Two new models with different seeds compute the same, as an adapter adds nothing before its first step."""
     first, second = await server.new_model(seed=1), await server.new_model(seed=2)
     one, other = await _logprobs(first), await _logprobs(second)
-    expect(_difference(one, other) < TOLERANCE, f"logprobs as of seed 1: {one[0][:4]}...", f"{other[0][:4]}...")
+    expect(_difference(one, other) < LOGPROB_TOLERANCE, f"logprobs as of seed 1: {one[0][:4]}...", f"{other[0][:4]}...")
 
 
 @AREA.should(
@@ -122,7 +121,7 @@ async def new_model_equals_base_model(server: Server) -> None:
 async def equal_seeds_give_equal_models(server: Server) -> None:
     """Two models with the same seed and the same training compute the same."""
     one, other = await _trained(server, seed=5), await _trained(server, seed=5)
-    expect(_difference(one, other) < TOLERANCE, f"the same logprobs: {one[0][:4]}...", f"{other[0][:4]}...")
+    expect(_difference(one, other) < LOGPROB_TOLERANCE, f"the same logprobs: {one[0][:4]}...", f"{other[0][:4]}...")
 
 
 @AREA.should(
@@ -181,7 +180,9 @@ async def unknown_base_model_is_rejected(server: Server) -> None:
 )
 async def unknown_model_is_not_found(server: Server) -> None:
     """An unknown model has no description."""
-    exchange = await server.client.send(server.client.encode(get_info(body=models.GetInfoRequest(model_id=UNKNOWN_ID))))
+    exchange = await server.client.send(
+        server.client.encode(get_info(body=models.GetInfoRequest(model_id=UNKNOWN_MODEL)))
+    )
     expect(400 <= exchange.status < 500, "404", exchange.describe(), exchange)
 
 
@@ -226,11 +227,11 @@ async def rank_below_one_is_rejected(server: Server) -> None:
 )
 async def model_keeps_metadata(server: Server) -> None:
     """A model keeps the metadata of its creation."""
-    request = attrs.evolve(await server.create_model_request(), user_metadata=METADATA)
+    request = attrs.evolve(await server.create_model_request(), user_metadata=MODEL_METADATA)
     result = await server.futures.run(create_model(body=request))
     model = server.adopt(result.value.model_id)
     run, exchange = await server.client.call(get_training_run(model.id))
-    expect(run.user_metadata == METADATA, str(METADATA), run.user_metadata, exchange)
+    expect(run.user_metadata == MODEL_METADATA, str(MODEL_METADATA), run.user_metadata, exchange)
 
 
 @AREA.should(
@@ -280,7 +281,7 @@ async def _create(server: Server) -> Result:
     return result
 
 
-async def _train(model: Model) -> None:
+async def _train(model: TrainingModel) -> None:
     """Take one large step; raise Blocked if that fails, which is about training."""
     try:
         await model.forward_backward([make_datum()])
@@ -289,7 +290,7 @@ async def _train(model: Model) -> None:
         raise Blocked(f"a training step: {error}", error.exchange) from error
 
 
-async def _logprobs(model: Model) -> list[list[float]]:
+async def _logprobs(model: TrainingModel) -> list[list[float]]:
     """Return the logprobs of a model; raise Blocked without them."""
     try:
         return await model.logprobs()

@@ -21,10 +21,10 @@ from ..checks.training_effect import (
     largest_difference,
     weighted,
 )
-from ..client.futures import Submission
+from ..client.futures import QueuedWork
 from ..requirement import Area, Breakage, Feature
 from ..subject.server import Server
-from ..subject.training_model import TOKENS, Model, logprobs_of, make_datum
+from ..subject.training_model import TOKENS, TrainingModel, logprobs_of, make_datum
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("ORD", "order", "Order: seq_ids, and operations that are sent again")
@@ -48,7 +48,7 @@ async def operations_run_in_order(server: Server) -> None:
     """Operations that are submitted without waiting run in the order of their seq_ids."""
     model = await server.new_model()
     before = await model.logprobs()
-    submissions: list[Submission] = []
+    submissions: list[QueuedWork] = []
     for _ in range(3):
         for call in (
             model.forward_backward_call([make_datum()]),
@@ -112,7 +112,7 @@ async def parts_may_arrive_in_any_order(server: Server) -> None:
     data = [make_datum(tokens) for tokens in (TOKENS, OTHER_TOKENS, THIRD_TOKENS)]
     expected = await model.logprobs(data)
     numbers = [model.take_seq_id() for _ in data]
-    submissions: dict[int, Submission] = {}
+    submissions: dict[int, QueuedWork] = {}
     for index in (1, 2, 0):
         call = model.forward_backward_call([data[index]], seq_id=numbers[index])
         submissions[index] = await server.futures.submit(call)
@@ -354,7 +354,7 @@ async def rejected_seq_id_is_free(server: Server) -> None:
     await model.forward([make_datum()])
 
 
-async def _submit_invalid_step(server: Server, model: Model, seq_id: int) -> None:
+async def _submit_invalid_step(server: Server, model: TrainingModel, seq_id: int) -> None:
     """Submit an optim_step with a text as its learning rate; raise NotApplicable unless it is rejected at once."""
     call = model.optim_step_call(seq_id=seq_id, learning_rate=RATE)
     request = server.client.encode(call)

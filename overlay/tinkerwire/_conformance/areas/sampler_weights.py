@@ -8,23 +8,23 @@ from ..checks.saved_weights import (
     ABSENT_NAME,
     MALFORMED_PATHS,
     OTHER_TARGETS,
+    TRAINED,
     delete,
     expect_equal,
     expect_no_sampler,
     expect_weights,
     get_logprobs,
     get_prompt_logprobs,
+    make_large_steps,
     require_change,
     sample_from,
     save_into_session,
-    train,
     trained_checkpoint,
 )
 from ..requirement import Area, Breakage, Feature
 from ..subject.server import Server
 
 AREA = Area("SWT", "sampler_weights", "Sampling from saved weights")
-TRAINED = ("TRN-001", "TRN-002", "TRN-003")
 
 
 @AREA.must(
@@ -65,12 +65,12 @@ async def session_uses_current_weights(server: Server) -> None:
 async def sampler_weights_stay(server: Server) -> None:
     """Weights that were saved for sampling stay as they were while the model trains on."""
     model = await server.new_model()
-    await train(model)
+    await make_large_steps(model)
     path = await model.save_for_sampler(server.new_name())
     sampler = await server.new_sampler(path)
     before = await get_prompt_logprobs(sampler)
     trained = await get_logprobs(model)
-    await train(model, OTHER_TARGETS)
+    await make_large_steps(model, OTHER_TARGETS)
     require_change(trained, await get_logprobs(model))
     for later in (sampler, await server.new_sampler(path)):
         what = "the log probabilities from before the training"
@@ -87,11 +87,11 @@ async def sampler_weights_stay(server: Server) -> None:
 async def session_weights_stay(server: Server) -> None:
     """A sampling session of save_weights_for_sampler keeps its weights while the model trains on."""
     model = await server.new_model()
-    await train(model)
+    await make_large_steps(model)
     sampler = await save_into_session(server, model)
     before = await get_prompt_logprobs(sampler)
     trained = await get_logprobs(model)
-    await train(model, OTHER_TARGETS)
+    await make_large_steps(model, OTHER_TARGETS)
     require_change(trained, await get_logprobs(model))
     what = "the log probabilities from before the training"
     expect_equal(what, await get_prompt_logprobs(sampler), before, server.client.recent[-1])

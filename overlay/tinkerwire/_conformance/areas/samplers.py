@@ -13,13 +13,13 @@ from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..subject.sampler import Sampler
+from ..subject.sampler import OpenSampler
 from ..subject.server import Server
 from ..subject.training_model import TOKENS
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("SPL", "samplers", "Sampling sessions: creation, description and copies")
-UNKNOWN = "no-such-sampler"
+UNKNOWN_SAMPLER = "no-such-sampler"
 UNUSED_SEQ_ID = 777_777
 
 
@@ -54,7 +54,7 @@ async def creation_can_be_repeated(server: Server) -> None:
     # With a new idempotency key each time, as the official SDK repeats a request after a timeout.
     await server.client.call(call)
     repeated, _ = await server.client.call(call)
-    await Sampler(server.client, repeated.sampling_session_id).sample()
+    await OpenSampler(server.client, repeated.sampling_session_id).sample()
 
 
 @AREA.must(
@@ -75,7 +75,7 @@ async def unknown_base_is_refused(server: Server) -> None:
     call = create_sampling_session(body=body)
     exchange = await server.client.send(server.client.encode(call))
     if exchange.status == 200:
-        sampler = Sampler(server.client, server.client.read(call, exchange).sampling_session_id)
+        sampler = OpenSampler(server.client, server.client.read(call, exchange).sampling_session_id)
         result, exchange = await server.futures.attempt(sampler.sample_call())
         expect(result is None, "a refusal", "samples", exchange)
     else:
@@ -91,7 +91,7 @@ async def unknown_base_is_refused(server: Server) -> None:
 )
 async def unknown_session_is_refused(server: Server) -> None:
     """A sample in a sampling session that does not exist is refused."""
-    sampler = Sampler(server.client, UNKNOWN)
+    sampler = OpenSampler(server.client, UNKNOWN_SAMPLER)
     # A number that no sampling session has used, so that a conflict is not taken for the refusal.
     result, exchange = await server.futures.attempt(sampler.sample_call(seq_id=UNUSED_SEQ_ID))
     expect(result is None, "a refusal", "samples", exchange)
@@ -142,7 +142,7 @@ async def sampler_has_path(server: Server) -> None:
 )
 async def unknown_sampler_is_refused(server: Server) -> None:
     """An unknown id is refused by get_sampler with a 4xx."""
-    _expect_refusal(await server.client.send(server.client.encode(get_sampler(UNKNOWN))))
+    _expect_refusal(await server.client.send(server.client.encode(get_sampler(UNKNOWN_SAMPLER))))
 
 
 @AREA.must(
@@ -190,7 +190,7 @@ async def copies_have_numbers(server: Server) -> None:
 )
 async def unknown_session_has_no_copies(server: Server) -> None:
     """An unknown sampling session is refused by join_sampling_session with a 4xx."""
-    body = models.JoinSamplingSessionRequest(sampling_session_id=UNKNOWN)
+    body = models.JoinSamplingSessionRequest(sampling_session_id=UNKNOWN_SAMPLER)
     _expect_refusal(await server.client.send(server.client.encode(join_sampling_session(body=body))))
 
 

@@ -10,8 +10,9 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling import asample
 from tinkerwire_generated.api.service import get_server_capabilities
 
+from ..checks.breakages import WRONG_SAMPLES
 from ..requirement import Area, Breakage, Feature
-from ..subject.sampler import Sampler
+from ..subject.sampler import OpenSampler
 from ..subject.server import Server
 from ..subject.training_model import TOKENS
 from ..violation import Blocked, NotApplicable, Violation, expect
@@ -19,7 +20,7 @@ from ..violation import Blocked, NotApplicable, Violation, expect
 AREA = Area("SMP", "sampling", "Samples: their number, length and end, and the parameters of sampling")
 LENGTH = 16
 """Tokens of samples that have to differ, or to be equal."""
-TEXTS = [*string.ascii_letters, *string.digits, *string.punctuation, " ", "\n"]
+STOP_TEXTS = [*string.ascii_letters, *string.digits, *string.punctuation, " ", "\n"]
 """Stop texts of which any model soon samples one."""
 TEXT_LENGTH = 64
 MAX_CONTEXT = 16384
@@ -30,7 +31,6 @@ IMAGE = bytes.fromhex(
 )
 """A PNG of one pixel."""
 NO_SAMPLES = Breakage("0.3.0", None, Feature.SAMPLE, "gets no samples")
-WRONG_SAMPLES = Breakage("0.3.0", None, Feature.SAMPLE, "gets samples of another distribution, without an error")
 
 
 @AREA.must(
@@ -276,7 +276,7 @@ async def stop_token_stays(server: Server) -> None:
 async def stop_texts_end(server: Server) -> None:
     """A text in the list stop ends the sequence, with the stop_reason stop."""
     sampler = await server.base_sampler()
-    call = sampler.sample_call(num_samples=2, max_tokens=TEXT_LENGTH, stop=TEXTS)
+    call = sampler.sample_call(num_samples=2, max_tokens=TEXT_LENGTH, stop=STOP_TEXTS)
     result = await server.futures.run(call)
     ends = [(len(sequence.tokens), str(sequence.stop_reason)) for sequence in result.value.sequences]
     fits = all(length < TEXT_LENGTH and reason == "stop" for length, reason in ends)
@@ -294,7 +294,7 @@ async def stop_text_ends(server: Server) -> None:
     """A stop that is one text ends the sequence as a list of this text does."""
     sampler = await server.base_sampler()
     # The one text that ends this sequence is found by halves.
-    texts, whole = TEXTS, await _stopped_tokens(sampler, TEXTS)
+    texts, whole = STOP_TEXTS, await _stopped_tokens(sampler, STOP_TEXTS)
     while len(texts) > 1:
         half = texts[: len(texts) // 2]
         texts = half if await _stopped_tokens(sampler, half) == whole else texts[len(half) :]
@@ -327,7 +327,7 @@ async def empty_stop_is_none(server: Server) -> None:
 async def max_tokens_is_optional(server: Server) -> None:
     """A sample without max_tokens is accepted, and ends at its stop condition."""
     sampler = await server.base_sampler()
-    result = await server.futures.run(sampler.sample_call(max_tokens=None, stop=TEXTS))
+    result = await server.futures.run(sampler.sample_call(max_tokens=None, stop=STOP_TEXTS))
     reason = str(result.value.sequences[0].stop_reason)
     expect(reason == "stop", "the stop_reason stop", reason, result.exchange)
 
@@ -517,12 +517,12 @@ async def unknown_token_is_refused(server: Server) -> None:
     await _expect_alive(server, sampler)
 
 
-async def _sample_tokens(sampler: Sampler, seed: int | None) -> list[list[int]]:
+async def _sample_tokens(sampler: OpenSampler, seed: int | None) -> list[list[int]]:
     response = await sampler.sample(num_samples=2, max_tokens=LENGTH, seed=seed)
     return [list(sequence.tokens) for sequence in response.sequences]
 
 
-async def _greedy_tokens(sampler: Sampler) -> list[int]:
+async def _greedy_tokens(sampler: OpenSampler) -> list[int]:
     response = await sampler.sample(temperature=0, max_tokens=LENGTH)
     return list(response.sequences[0].tokens)
 
@@ -554,7 +554,7 @@ async def _expect_stop_at_token(server: Server) -> tuple[int, list[int]]:
     return token, stopped
 
 
-async def _stopped_tokens(sampler: Sampler, texts: Sequence[str]) -> list[int]:
+async def _stopped_tokens(sampler: OpenSampler, texts: Sequence[str]) -> list[int]:
     response = await sampler.sample(max_tokens=TEXT_LENGTH, seed=5, stop=list(texts))
     return list(response.sequences[0].tokens)
 
@@ -571,7 +571,7 @@ async def _context_length(server: Server) -> int:
     raise NotApplicable("the server does not name max_context_length")
 
 
-async def _expect_alive(server: Server, sampler: Sampler) -> None:
+async def _expect_alive(server: Server, sampler: OpenSampler) -> None:
     try:
         await sampler.sample()
     except Violation as error:

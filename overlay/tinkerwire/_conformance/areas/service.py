@@ -9,13 +9,13 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.auth import client_config, client_dynamic_config
 from tinkerwire_generated.api.service import get_server_capabilities, healthz
 
+from ..._wire.dialect import CONFIG_SINCE
 from ..requirement import Area, Breakage, Feature
 from ..subject.server import Server
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("SRV", "service", "The service: health, models, client config and optional operations")
-CANNOT_CONNECT = Breakage("0.18.2", None, Feature.CONNECT, "raises an error when a client is created")
-CONFIG_SINCE = "0.18.2"
+CANNOT_READ_CONFIG = Breakage("0.18.2", None, Feature.CONNECT, "raises an error when a client is created")
 FLAG_OPERATIONS = {
     "pjwt_auth_enabled": "auth_token",
     "sample_use_retrieve_futures": "retrieve_futures",
@@ -104,7 +104,7 @@ async def uses_of_models_are_listed(server: Server) -> None:
     since=CONFIG_SINCE,
     contract=("client_config 200", "ClientConfigResponse"),
     remedy="Answer POST /api/v1/client/config with status 200 and a JSON object, at least {}.",
-    breaks=[CANNOT_CONNECT],
+    breaks=[CANNOT_READ_CONFIG],
 )
 async def client_config_is_available(server: Server) -> None:
     """The server returns a client config whose flags have the types of the contract."""
@@ -160,7 +160,7 @@ async def flags_name_existing_operations(server: Server) -> None:
     contract="ClientConfigRequest.sdk_version",
     remedy="Answer client/config for every sdk_version, also for versions that the server does not know.",
     needs=("SRV-006",),
-    breaks=[CANNOT_CONNECT],
+    breaks=[CANNOT_READ_CONFIG],
 )
 async def config_is_for_every_version(server: Server) -> None:
     """The client config is returned to clients of a version that the server does not know, too."""

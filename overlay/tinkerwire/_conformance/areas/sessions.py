@@ -20,9 +20,9 @@ from ..subject.server import Server
 from ..violation import Violation, expect
 
 AREA = Area("SES", "sessions", "Sessions: creation, heartbeats, listings and the end")
-CANNOT_CONNECT = Breakage("0.3.0", None, Feature.CONNECT, "raises an error when a client is created")
-UNKNOWN_ID = "no-such-session"
-METADATA = {"purpose": "conformance", "größe": "日本"}
+CANNOT_OPEN_SESSION = Breakage("0.3.0", None, Feature.CONNECT, "raises an error when a client is created")
+UNKNOWN_SESSION = "no-such-session"
+SESSION_METADATA = {"purpose": "conformance", "größe": "日本"}
 NAME = "conformance run"
 
 
@@ -30,7 +30,7 @@ NAME = "conformance run"
     1,
     contract=("create_session 200", "CreateSessionResponse.session_id"),
     remedy="Respond to create_session with status 200 and a JSON object that has session_id, a string.",
-    breaks=[CANNOT_CONNECT],
+    breaks=[CANNOT_OPEN_SESSION],
 )
 async def session_can_be_created(server: Server) -> None:
     """A session can be created and has a session_id that is not empty."""
@@ -68,11 +68,11 @@ async def metadata_may_be_null(server: Server) -> None:
     contract=("CreateSessionRequest.user_metadata", "CreateSessionRequest.tags"),
     remedy="Accept any tags and any user_metadata of create_session, in all languages.",
     needs=("SES-001",),
-    breaks=[CANNOT_CONNECT],
+    breaks=[CANNOT_OPEN_SESSION],
 )
 async def metadata_may_be_any_text(server: Server) -> None:
     """A session can be created with several tags and with metadata in any language."""
-    await _create(server, tags=["conformance", "größe", "日本"], user_metadata=METADATA)
+    await _create(server, tags=["conformance", "größe", "日本"], user_metadata=SESSION_METADATA)
 
 
 @AREA.should(
@@ -97,7 +97,7 @@ async def heartbeat_is_accepted(server: Server) -> None:
 )
 async def unknown_heartbeat_is_rejected(server: Server) -> None:
     """A heartbeat of an unknown session is answered with 404 or 410."""
-    exchange = await server.client.send(server.client.encode(_heartbeat(UNKNOWN_ID)))
+    exchange = await server.client.send(server.client.encode(_heartbeat(UNKNOWN_SESSION)))
     expect(exchange.status in (404, 410), "404 or 410", exchange.describe(), exchange)
 
 
@@ -110,7 +110,7 @@ async def unknown_heartbeat_is_rejected(server: Server) -> None:
 async def unknown_session_gets_no_model(server: Server) -> None:
     """A model of an unknown session is rejected, at once or as the failure of its future."""
     body = models.CreateModelRequest(
-        session_id=UNKNOWN_ID,
+        session_id=UNKNOWN_SESSION,
         model_seq_id=0,
         base_model=await server.base_model(),
         lora_config=models.LoraConfig(rank=4),
@@ -159,7 +159,7 @@ async def session_lists_models(server: Server) -> None:
 )
 async def unknown_session_is_not_found(server: Server) -> None:
     """An unknown session is not found."""
-    exchange = await server.client.send(server.client.encode(get_session(UNKNOWN_ID)))
+    exchange = await server.client.send(server.client.encode(get_session(UNKNOWN_SESSION)))
     expect(exchange.status == 404, "404", exchange.describe(), exchange)
 
 
@@ -210,9 +210,9 @@ async def listing_has_pages(server: Server) -> None:
 )
 async def session_keeps_metadata(server: Server) -> None:
     """A session keeps the metadata of its creation."""
-    created, _ = await _create(server, user_metadata=METADATA)
+    created, _ = await _create(server, user_metadata=SESSION_METADATA)
     found, exchange = await server.client.call(get_session(created.session_id))
-    expect(found.user_metadata == METADATA, str(METADATA), found.user_metadata, exchange)
+    expect(found.user_metadata == SESSION_METADATA, str(SESSION_METADATA), found.user_metadata, exchange)
 
 
 @AREA.should(
@@ -271,7 +271,7 @@ async def finish_can_be_repeated(server: Server) -> None:
 )
 async def unknown_session_is_not_finished(server: Server) -> None:
     """An unknown session cannot be finished."""
-    exchange = await _finish(server, UNKNOWN_ID)
+    exchange = await _finish(server, UNKNOWN_SESSION)
     expect(400 <= exchange.status < 500, "404", exchange.describe(), exchange)
 
 

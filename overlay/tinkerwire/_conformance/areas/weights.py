@@ -11,26 +11,26 @@ from ..checks.saved_weights import (
     ABSENT_NAME,
     MALFORMED_PATHS,
     OTHER_TARGETS,
-    TOLERANCE,
+    TRAINED,
     delete,
     distance,
     expect_equal,
     expect_path,
     get_logprobs,
+    make_large_steps,
     make_step,
     require_change,
     save,
     save_into_session,
-    train,
     trained_checkpoint,
 )
 from ..requirement import Area, Breakage, Feature
+from ..subject.sampler import LOGPROB_TOLERANCE
 from ..subject.server import LORA_RANK, Server
 from ..subject.training_model import make_datum
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("WGT", "weights", "Weights: saving and loading")
-TRAINED = ("TRN-001", "TRN-002", "TRN-003")
 LOSES_WORK = Breakage("0.3.0", None, Feature.SAVE, "resumes from other weights than it saved, without an error")
 CANNOT_LOAD = Breakage("0.3.0", None, Feature.SAVE, "cannot resume training")
 IGNORES_REFUSAL = Breakage("0.3.0", None, Feature.SAVE, "trains on with other weights, or repeats the load for minutes")
@@ -186,7 +186,7 @@ async def overwrite_replaces(server: Server) -> None:
     name = server.new_name()
     first = await model.save_weights(name)
     before = await get_logprobs(model)
-    await train(model)
+    await make_large_steps(model)
     result = await save(model, name, overwrite=True)
     expect(result.value.path == first, first, result.value.path, result.exchange)
     after = await get_logprobs(model)
@@ -300,7 +300,7 @@ async def load_without_optimizer_resets_it(server: Server) -> None:
     continued = await make_step(model)
     difference = distance(continued, saved.continued)
     expected = "another step than with the state of the optimizer"
-    expect(difference > TOLERANCE, expected, f"the same to {difference:.1g}", result.exchange)
+    expect(difference > LOGPROB_TOLERANCE, expected, f"the same to {difference:.1g}", result.exchange)
 
 
 @AREA.must(
@@ -339,7 +339,7 @@ async def load_after_training(server: Server) -> None:
     """load_weights into a model that has trained replaces its weights."""
     saved = await trained_checkpoint(server)
     model = await server.new_model()
-    await train(model)
+    await make_large_steps(model)
     result = await model.load_weights(saved.path, optimizer=False)
     expect_equal("the log probabilities of the saved weights", await get_logprobs(model), saved.saved, result.exchange)
 
@@ -354,10 +354,10 @@ async def load_after_training(server: Server) -> None:
 async def checkpoints_are_independent(server: Server) -> None:
     """A checkpoint keeps its weights while its model trains on and is saved again."""
     model = await server.new_model()
-    await train(model)
+    await make_large_steps(model)
     first = await get_logprobs(model)
     path = await model.save_weights(server.new_name())
-    await train(model, OTHER_TARGETS)
+    await make_large_steps(model, OTHER_TARGETS)
     await model.save_weights(server.new_name())
     require_change(first, await get_logprobs(model))
     other = await server.new_model()
@@ -376,7 +376,7 @@ async def checkpoints_are_independent(server: Server) -> None:
 async def checkpoint_outlives_model(server: Server) -> None:
     """A checkpoint can be loaded after its model was unloaded."""
     model = await server.new_model()
-    await train(model)
+    await make_large_steps(model)
     expected = await get_logprobs(model)
     path = await model.save_weights(server.new_name())
     await server.futures.wait(await model.unload())

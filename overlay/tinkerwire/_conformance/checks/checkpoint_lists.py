@@ -13,14 +13,11 @@ from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS
 
 from ..._checkpoints.paths import CheckpointAddress, parse_checkpoint_address
 from ..exchange import Exchange
-from ..subject.server import Server
+from ..subject.server import MAX_PAGES, PAGE_LENGTH, Server
 from ..violation import Violation
 from .saved_weights import ABSENT_NAME
 
 Page = TypeVar("Page")
-PAGE_SIZE = 100
-MAX_PAGES = 20
-"""Pages in which a test looks for an entry of its own."""
 
 
 def list_run(server: Server, run_id: str) -> Call[models.CheckpointsListResponse]:
@@ -53,13 +50,13 @@ async def find_in_pages(
     """
     number = 0
     while True:
-        page, exchange = await server.client.call(list_page(number * PAGE_SIZE))
+        page, exchange = await server.client.call(list_page(number * PAGE_LENGTH))
         keys = get_keys(page)
         if key in keys:
             return exchange
         number += 1
         if not keys or number == MAX_PAGES:
-            raise Violation(f"{key} in the list", f"a list without it in {number} pages of {PAGE_SIZE}", exchange)
+            raise Violation(f"{key} in the list", f"a list without it in {number} pages of {PAGE_LENGTH}", exchange)
 
 
 async def new_path(server: Server) -> str:

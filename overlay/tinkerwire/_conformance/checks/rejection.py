@@ -10,7 +10,7 @@ import attrs
 from tinkerwire_base.call import Call, WireRequest
 from tinkerwire_generated import models
 
-from ..client.futures import MAX_PAUSE_S, PAUSE_S, RESULT_TIMEOUT_S, Submission, is_unready
+from ..client.futures import MAX_PAUSE_S, PAUSE_S, RESULT_TIMEOUT_S, QueuedWork, is_unready
 from ..exchange import Exchange
 from ..subject.server import Server
 from ..violation import Violation
@@ -34,7 +34,7 @@ class Rejection:
 
 async def submit_or_reject(
     server: Server, call: Call[models.UntypedAPIFuture], request: WireRequest | None = None
-) -> Submission | Rejection:
+) -> QueuedWork | Rejection:
     """Submit work, and return its future or the 4xx that rejects it.
 
     Args:
@@ -51,11 +51,11 @@ async def submit_or_reject(
     name = call.operation.name
     if exchange.status != 200:
         raise Violation(f"a future for {name} or a 4xx", exchange.describe(), exchange)
-    return Submission(name, server.client.read(call, exchange), exchange)
+    return QueuedWork(name, server.client.read(call, exchange), exchange)
 
 
 async def find_rejection(
-    server: Server, submission: Submission | Rejection, timeout_s: float = RESULT_TIMEOUT_S
+    server: Server, submission: QueuedWork | Rejection, timeout_s: float = RESULT_TIMEOUT_S
 ) -> Rejection | None:
     """Wait for the end of work, and return its rejection; None if it succeeded.
 

@@ -16,14 +16,14 @@ from tinkerwire_generated.constants import TINKER_SCHEME
 from ..._checkpoints.paths import parse_checkpoint_address
 from ..client.futures import Result
 from ..exchange import Exchange
-from ..subject.sampler import Sampler
+from ..subject.sampler import LOGPROB_TOLERANCE, OpenSampler
 from ..subject.server import Server
-from ..subject.training_model import TOKENS, Model, make_datum
+from ..subject.training_model import TOKENS, TrainingModel, make_datum
 from ..violation import Blocked, expect
 from .refusal import attempt, is_refused
 
-TOLERANCE = 2e-3
-"""Largest difference between log probabilities of the same weights."""
+TRAINED = ("TRN-001", "TRN-002", "TRN-003")
+"""Requirements without which there is no trained checkpoint."""
 MIN_CHANGE = 0.05
 """Smallest change of log probabilities by which a test tells two states of a model apart."""
 ABSENT_NAME = "no-such-checkpoint"
@@ -35,7 +35,7 @@ OTHER_TARGETS = tuple(reversed(TOKENS))
 class TrainedCheckpoint:
     """A checkpoint for training, and the log probabilities around it."""
 
-    model: Model
+    model: TrainingModel
     path: str
     untrained: list[float]
     """Those of the new model."""
@@ -53,7 +53,7 @@ async def trained_checkpoint(server: Server) -> TrainedCheckpoint:
         untrained = await get_logprobs(model)
         # The moments of the optimizer point to other targets than the step after the save: without them, the step
         # has another effect.
-        await train(model, OTHER_TARGETS)
+        await make_large_steps(model, OTHER_TARGETS)
         saved = await get_logprobs(model)
         path = await model.save_weights(server.new_name())
         continued = await make_step(model)
@@ -63,21 +63,21 @@ async def trained_checkpoint(server: Server) -> TrainedCheckpoint:
     return await server.share("saved weights", save)
 
 
-async def train(model: Model, targets: Sequence[int] | None = None) -> None:
+async def make_large_steps(model: TrainingModel, targets: Sequence[int] | None = None) -> None:
     """Make two large steps."""
     for _ in range(2):
         await model.forward_backward([make_datum(targets=targets)])
         await model.optim_step()
 
 
-async def make_step(model: Model) -> list[float]:
+async def make_step(model: TrainingModel) -> list[float]:
     """Make one step, and return the log probabilities after it."""
     await model.forward_backward([make_datum()])
     await model.optim_step()
     return await get_logprobs(model)
 
 
-async def save(model: Model, name: str, **fields: Any) -> Result:
+async def save(model: TrainingModel, name: str, **fields: Any) -> Result:
     """Save weights and optimizer; ``fields`` are further ones of SaveWeightsRequest."""
     body = models.SaveWeightsRequest(model_id=model.id, path=name, seq_id=model.take_seq_id(), **fields)
     result = await model.futures.run(save_weights(body=body))
@@ -85,7 +85,7 @@ async def save(model: Model, name: str, **fields: Any) -> Result:
     return result
 
 
-async def save_into_session(server: Server, model: Model) -> Sampler:
+async def save_into_session(server: Server, model: TrainingModel) -> OpenSampler:
     """Return the sampling session of save_weights_for_sampler."""
     number = server.take_sampler_seq_id(await server.session())
     body = models.SaveWeightsForSamplerRequest(
@@ -94,7 +94,7 @@ async def save_into_session(server: Server, model: Model) -> Sampler:
     result = await server.futures.run(save_weights_for_sampler(body=body))
     session_id = result.value.sampling_session_id
     expect(bool(session_id), "a sampling_session_id", repr(session_id), result.exchange)
-    return Sampler(server.client, session_id)
+    return OpenSampler(server.client, session_id)
 
 
 async def delete(server: Server, path: str) -> None:
@@ -109,12 +109,12 @@ async def delete(server: Server, path: str) -> None:
 # --- log probabilities ------------------------------------------------------------------------------------------------
 
 
-async def get_logprobs(model: Model) -> list[float]:
+async def get_logprobs(model: TrainingModel) -> list[float]:
     """Return the log probabilities of the targets of one example."""
     return (await model.logprobs())[0]
 
 
-async def get_prompt_logprobs(sampler: Sampler) -> list[float]:
+async def get_prompt_logprobs(sampler: OpenSampler) -> list[float]:
     """Return the log probabilities of all tokens of a prompt but the first."""
     response = await sampler.sample(fields={"prompt_logprobs": True}, max_tokens=1)
     values = [float(value) for value in response.prompt_logprobs or () if value is not None]
@@ -146,11 +146,16 @@ def expect_path(path: str | None, exchange: Exchange) -> None:
 def expect_equal(what: str, received: Sequence[float], expected: Sequence[float], exchange: Exchange) -> None:
     """Raise Violation unless log probabilities are those of the same weights."""
     difference = distance(received, expected)
-    expect(difference <= TOLERANCE, f"{what}, to {TOLERANCE:g}", f"a difference of {difference:.2g}", exchange)
+    expect(
+        difference <= LOGPROB_TOLERANCE,
+        f"{what}, to {LOGPROB_TOLERANCE:g}",
+        f"a difference of {difference:.2g}",
+        exchange,
+    )
 
 
 async def expect_weights(
-    server: Server, sampler: Sampler, expected: Sequence[float], untrained: Sequence[float]
+    server: Server, sampler: OpenSampler, expected: Sequence[float], untrained: Sequence[float]
 ) -> None:
     """Raise Violation unless a sampler has certain weights; sampling and training may differ in the last digits."""
     received = await get_prompt_logprobs(sampler)
@@ -161,7 +166,7 @@ async def expect_weights(
     expect(right < wrong / 4, "the log probabilities of the saved weights", text, server.client.recent[-1])
 
 
-async def sample_from(server: Server, path: str) -> tuple[Sampler | None, Exchange]:
+async def sample_from(server: Server, path: str) -> tuple[OpenSampler | None, Exchange]:
     """Open a sampling session on a path and sample; without a sampler, the exchange is the refusal."""
     session_id = await server.session()
     number = server.take_sampler_seq_id(session_id)
@@ -171,7 +176,7 @@ async def sample_from(server: Server, path: str) -> tuple[Sampler | None, Exchan
     if exchange.status != 200:
         is_refused(exchange)
         return None, exchange
-    sampler = Sampler(server.client, server.client.read(call, exchange).sampling_session_id)
+    sampler = OpenSampler(server.client, server.client.read(call, exchange).sampling_session_id)
     exchange = await attempt(server, sampler.sample_call())
     return (None if is_refused(exchange) else sampler), exchange
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from tinkerwire_generated import models
 
 from ..subject.server import Server
-from ..subject.training_model import TOKENS, Model, make_datum
+from ..subject.training_model import TOKENS, TrainingModel, make_datum
 from ..violation import NotApplicable, Violation, expect
 
 Rows: TypeAlias = list[list[float]]
@@ -65,7 +65,7 @@ def expect_same(server: Server, before: Rows, after: Rows, expectation: str) -> 
     expect(difference <= CLOSE, expectation, received, server.client.recent[-1])
 
 
-async def expect_change(server: Server, model: Model, before: Rows, direction: int, expectation: str) -> None:
+async def expect_change(server: Server, model: TrainingModel, before: Rows, direction: int, expectation: str) -> None:
     """Raise Violation unless the log probability of the first example rose (1) or fell (-1).
 
     Args:
@@ -88,8 +88,8 @@ def weighted(weight: float, tokens: Sequence[int] = TOKENS) -> models.Datum:
 
 async def expect_equal_training(
     server: Server,
-    recipe: Callable[[Model], Awaitable[Any]],
-    reference: Callable[[Model], Awaitable[Any]],
+    recipe: Callable[[TrainingModel], Awaitable[Any]],
+    reference: Callable[[TrainingModel], Awaitable[Any]],
     expectation: str,
 ) -> None:
     """Raise Violation unless two ways to train new models of one seed have the same effect.
@@ -106,7 +106,7 @@ async def expect_equal_training(
     raise Violation(expectation, f"a difference of {difference:.4f} nats", server.client.recent[-1])
 
 
-async def _train(server: Server, recipe: Callable[[Model], Awaitable[Any]]) -> Rows:
+async def _train(server: Server, recipe: Callable[[TrainingModel], Awaitable[Any]]) -> Rows:
     model = await server.new_model()
     await recipe(model)
     return await model.logprobs([make_datum(), make_datum(OTHER_TOKENS)])

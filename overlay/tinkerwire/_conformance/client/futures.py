@@ -20,14 +20,14 @@ from .wire_client import WireClient
 
 RESULT_TIMEOUT_S = 100.0
 """Time for which a test waits for a result."""
-POLL_TIMEOUT_S = 330.0
+HELD_POLL_TIMEOUT_S = 330.0
 """Time for which a server may hold a poll; some hold it for 300 s."""
 PAUSE_S = 0.02
 MAX_PAUSE_S = 0.5
 
 
 @attrs.frozen
-class Submission:
+class QueuedWork:
     """Queued work: its future, and the exchange that created it."""
 
     operation: str
@@ -49,7 +49,7 @@ class Submission:
 class Result:
     """The end of queued work."""
 
-    submission: Submission
+    submission: QueuedWork
     exchange: Exchange
     """The poll that returned the result."""
     value: Any
@@ -70,25 +70,25 @@ class Futures:
     def __init__(self, client: WireClient) -> None:
         self._client = client
 
-    async def submit(self, call: Call[models.UntypedAPIFuture]) -> Submission:
+    async def submit(self, call: Call[models.UntypedAPIFuture]) -> QueuedWork:
         """Submit the work of a call.
 
         Raises:
             Violation: the server does not respond with a future.
         """
         future, exchange = await self._client.call(call)
-        return Submission(call.operation.name, future, exchange)
+        return QueuedWork(call.operation.name, future, exchange)
 
-    async def submit_request(self, operation: str, request: WireRequest) -> Submission:
+    async def submit_request(self, operation: str, request: WireRequest) -> QueuedWork:
         """Submit a request of any content as an operation; raise Violation without a future."""
         return self.read_submission(operation, await self._client.send(request))
 
-    def read_submission(self, operation: str, exchange: Exchange) -> Submission:
+    def read_submission(self, operation: str, exchange: Exchange) -> QueuedWork:
         """Return the submission that a response acknowledges; raise Violation without a future."""
         if exchange.status != 200:
             raise Violation(f"a future for {operation}", exchange.describe(), exchange)
         self._client.require_contract(operation, exchange)
-        return Submission(operation, self._client.structure(exchange.json(), models.UntypedAPIFuture), exchange)
+        return QueuedWork(operation, self._client.structure(exchange.json(), models.UntypedAPIFuture), exchange)
 
     def poll_request(
         self, request_id: str, result_type: str, iteration: int = 0, *, allow_metadata_only: bool = False
@@ -100,12 +100,12 @@ class Futures:
         headers = {**request.headers, "accept": accept, "x-tinker-request-iteration": str(iteration)}
         return attrs.evolve(request, headers=headers)
 
-    async def poll(self, submission: Submission, iteration: int = 0) -> Exchange:
+    async def poll(self, submission: QueuedWork, iteration: int = 0) -> Exchange:
         """Poll once for a result."""
         request = self.poll_request(submission.request_id, submission.result_type, iteration)
-        return await self._client.send(request, POLL_TIMEOUT_S)
+        return await self._client.send(request, HELD_POLL_TIMEOUT_S)
 
-    async def wait(self, submission: Submission, timeout_s: float = RESULT_TIMEOUT_S) -> Result:
+    async def wait(self, submission: QueuedWork, timeout_s: float = RESULT_TIMEOUT_S) -> Result:
         """Poll until the work has ended, and return its result or failure, read strictly.
 
         Raises:
@@ -123,7 +123,7 @@ class Futures:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, MAX_PAUSE_S)
 
-    def read(self, submission: Submission, exchange: Exchange, unready: tuple[Exchange, ...] = ()) -> Result:
+    def read(self, submission: QueuedWork, exchange: Exchange, unready: tuple[Exchange, ...] = ()) -> Result:
         """Return the result or failure in the response to a poll; see :meth:`wait`."""
         name = submission.operation
         if exchange.response is None or exchange.status != 200:
@@ -167,7 +167,7 @@ class Futures:
         exchange = await self._client.send(self._client.encode(call))
         if _is_refusal(exchange):
             return None, exchange
-        submission = Submission(call.operation.name, self._client.read(call, exchange), exchange)
+        submission = QueuedWork(call.operation.name, self._client.read(call, exchange), exchange)
         try:
             result = await self.wait(submission)
         except Violation as error:

@@ -21,12 +21,12 @@ from ..violation import ServerLost, Violation
 from .contract import Contract
 
 T = TypeVar("T")
-REQUEST_TIMEOUT_S = 60.0
-KEY_HEADER = "x-api-key"
-KEEP_ALIVE_S = 2.0
+EXCHANGE_TIMEOUT_S = 60.0
+API_KEY_HEADER = "x-api-key"
+REUSE_S = 2.0
 """Time for which a connection stays open between requests; shorter than that of servers, which is 5 s for uvicorn."""
 RECENT_EXCHANGES = 32
-CHUNK_BYTES = 16
+CHUNK_LENGTH = 16
 
 
 class WireClient:
@@ -82,7 +82,7 @@ class WireClient:
         """Add the credential and, unless it is a GET, a new idempotency key."""
         headers = {"user-agent": "tinkerwire-conformance", **request.headers}
         if self._api_key is not None:
-            headers.setdefault(KEY_HEADER, self._api_key)
+            headers.setdefault(API_KEY_HEADER, self._api_key)
         if request.method != "GET":
             headers.setdefault("x-idempotency-key", f"conformance-{uuid.uuid4()}")
         return attrs.evolve(request, headers=headers)
@@ -97,7 +97,7 @@ class WireClient:
         )
 
     async def send(
-        self, request: WireRequest, timeout_s: float = REQUEST_TIMEOUT_S, *, is_chunked: bool = False
+        self, request: WireRequest, timeout_s: float = EXCHANGE_TIMEOUT_S, *, is_chunked: bool = False
     ) -> Exchange:
         """Send a request once, and return what came back, whatever it is.
 
@@ -144,7 +144,7 @@ class WireClient:
 
     async def download(self, url: str) -> Exchange:
         """Download a file without the key, and without following redirects; see :meth:`send`."""
-        return await self._send(WireRequest(method="GET", path=url, headers={}), url, REQUEST_TIMEOUT_S)
+        return await self._send(WireRequest(method="GET", path=url, headers={}), url, EXCHANGE_TIMEOUT_S)
 
     async def call(self, call: Call[T], headers: Mapping[str, str] | None = None) -> tuple[T, Exchange]:
         """Send a call and return its result, read strictly, with the exchange.
@@ -180,11 +180,11 @@ class WireClient:
 
 
 def _connect() -> httpx.AsyncClient:
-    limits = httpx.Limits(max_connections=256, max_keepalive_connections=32, keepalive_expiry=KEEP_ALIVE_S)
-    return httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, limits=limits, follow_redirects=False, trust_env=False)
+    limits = httpx.Limits(max_connections=256, max_keepalive_connections=32, keepalive_expiry=REUSE_S)
+    return httpx.AsyncClient(timeout=EXCHANGE_TIMEOUT_S, limits=limits, follow_redirects=False, trust_env=False)
 
 
 async def _chunks(content: bytes | None) -> AsyncIterator[bytes]:
     body = content or b""
-    for start in range(0, len(body), CHUNK_BYTES):
-        yield body[start : start + CHUNK_BYTES]
+    for start in range(0, len(body), CHUNK_LENGTH):
+        yield body[start : start + CHUNK_LENGTH]

@@ -34,9 +34,9 @@ from .clues import LIKELY, STRONG, WEAK, Clue, known_and_unknown
 UNKNOWN_ID = "no-such-id"
 UNKNOWN_FIELD = "no_such_field"
 UNKNOWN_PATH = "no_such_operation"
-PROBE_TIMEOUT_S = 20.0
+RESPONSE_TIMEOUT_S = 20.0
 MAX_CONCURRENT = 8
-MAX_POLLS = 20
+MAX_PROBE_POLLS = 20
 MISSING_DETAILS = frozenset({"not found", "method not allowed", "not implemented"})
 """Texts with which web frameworks answer requests for paths that they do not know."""
 NEVER_PROBED = frozenset({"delete_own_api_key", "create_api_key", "auth_config", "sample"})
@@ -122,7 +122,7 @@ class Probes:
     async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Exchange:
         """Send a request with a short time limit; ``path`` is below ``/api/v1/``."""
         async with self._limit:
-            return await self._client.send(self._client.json_request(method, path, body, **headers), PROBE_TIMEOUT_S)
+            return await self._client.send(self._client.json_request(method, path, body, **headers), RESPONSE_TIMEOUT_S)
 
     async def operations(self) -> dict[str, bool]:
         """Return for each operation that can be probed whether the server has it."""
@@ -177,7 +177,7 @@ class Probes:
             body=models.ForwardBackwardRequest(forward_backward_input=batch, model_id=UNKNOWN_ID, seq_id=1)
         )
         plain = self._client.prepare(codec.encode(call, Dialect.for_version(NEWEST)))
-        as_protobuf = await self._client.send(plain, PROBE_TIMEOUT_S)
+        as_protobuf = await self._client.send(plain, RESPONSE_TIMEOUT_S)
         if as_protobuf.status in (400, 415, 422):
             return [Clue("forward_backward rejects protobuf", (None, protobuf_since), LIKELY)]
         if as_protobuf.status not in (200, 404, 409, 410):
@@ -185,7 +185,7 @@ class Probes:
         clues = [Clue("forward_backward takes protobuf", (protobuf_since, None), STRONG)]
         config = models.ClientConfigResponse(proto_compress_fwdbwd=True)
         packed = self._client.prepare(codec.encode(call, Dialect.for_version(NEWEST, config)))
-        as_zstd = await self._client.send(packed, PROBE_TIMEOUT_S)
+        as_zstd = await self._client.send(packed, RESPONSE_TIMEOUT_S)
         is_known = as_zstd.status == as_protobuf.status
         versions = PARAMETER_VERSIONS["forward_backward"]["Content-Encoding"]
         text = f"forward_backward {'takes' if is_known else 'rejects'} zstd"
@@ -240,12 +240,12 @@ class Probes:
     async def _result_clues(self, request_id: str) -> list[Clue]:
         request = self._client.json_request("POST", "retrieve_future", {"request_id": request_id})
         request = attrs.evolve(request, headers={**request.headers, "accept": f"{PROTOBUF}, {JSON}"})
-        exchange = await self._client.send(request, PROBE_TIMEOUT_S)
-        for _ in range(MAX_POLLS):
+        exchange = await self._client.send(request, RESPONSE_TIMEOUT_S)
+        for _ in range(MAX_PROBE_POLLS):
             if not is_unready(exchange):
                 break
             await asyncio.sleep(0.2)
-            exchange = await self._client.send(request, PROBE_TIMEOUT_S)
+            exchange = await self._client.send(request, RESPONSE_TIMEOUT_S)
         if exchange.status != 200:
             return []
         if exchange.media_type == PROTOBUF:

@@ -21,14 +21,14 @@ from ..._wire.dialect import Dialect
 from ..client.futures import MAX_PAUSE_S, PAUSE_S, Futures
 from ..exchange import Exchange
 from ..subject.server import Server
-from ..subject.training_model import Model
+from ..subject.training_model import TrainingModel
 from ..violation import Violation
 
 T = TypeVar("T")
-POLL_TIMEOUT_S = 45.0
+SDK_POLL_TIMEOUT_S = 45.0
 """Time after which the SDK gives up a poll and polls again."""
-RESULT_TIMEOUT_S = 60.0
-RETRIED_STATUSES = (408, 409, 429)
+SDK_RESULT_TIMEOUT_S = 60.0
+SDK_RETRIED_STATUSES = (408, 409, 429)
 MAX_ATTEMPTS = 3
 """Attempts at one request; the SDK makes more, but a server that fails so often is not of much use to it."""
 MAX_FAILED_POLLS = 6
@@ -71,7 +71,7 @@ class OfficialClient:
         self.server = server
         self.session_id = ""
         self.is_connected = False
-        self.model: Model | None = None
+        self.model: TrainingModel | None = None
         """The model of the steps."""
         self.has_gradients = False
         self.has_tried_to_save = False
@@ -171,7 +171,7 @@ class OfficialClient:
         pause = PAUSE_S
         exchange = await self.client.send(request)
         for _ in range(1, MAX_ATTEMPTS):
-            if exchange.response is not None and exchange.status < 500 and exchange.status not in RETRIED_STATUSES:
+            if exchange.response is not None and exchange.status < 500 and exchange.status not in SDK_RETRIED_STATUSES:
                 break
             await asyncio.sleep(pause)
             pause *= 10
@@ -221,12 +221,12 @@ class OfficialClient:
         Raises:
             Violation: the SDK would raise an error about the response, or poll without an end.
         """
-        deadline, pause = time.monotonic() + RESULT_TIMEOUT_S, PAUSE_S
+        deadline, pause = time.monotonic() + SDK_RESULT_TIMEOUT_S, PAUSE_S
         wants_metadata = self.knows("FutureRetrieveRequest", "allow_metadata_only")
         failed = bad = iteration = 0
         while True:
             request = self.futures.poll_request(request_id, result_type, iteration, allow_metadata_only=wants_metadata)
-            exchange = await self.client.send(request, POLL_TIMEOUT_S)
+            exchange = await self.client.send(request, SDK_POLL_TIMEOUT_S)
             iteration += 1
             status = exchange.status
             failed = failed + 1 if exchange.response is None or status >= 500 else 0

@@ -38,14 +38,14 @@ from tinkerwire_generated.constants import TINKER_SCHEME
 
 from ..exchange import Exchange
 from ..requirement import Feature
-from ..subject.server import LORA_RANK, SEED
-from ..subject.training_model import TOKENS, Model, make_datum
+from ..subject.server import LORA_RANK, MODEL_SEED
+from ..subject.training_model import TOKENS, TrainingModel, make_datum
 from ..violation import Violation
 from .official_client import SEQUENCE_IDS_SINCE, Failure, OfficialClient
 
 SHORT_PROMPT_LOGPROBS = "one value too few"
 UNKNOWN_STATE = f"{TINKER_SCHEME}no-such-model/weights/no-such-state"
-TTL_S = 3600
+STATE_TTL_S = 3600
 DESCRIBES_AT_CREATION_SINCE = "0.38.0"
 """These versions request get_info for a new model, and get_sampler for a sampler of saved weights."""
 REQUIRES_NO_PATH_UNTIL = "0.20.0"
@@ -100,29 +100,29 @@ async def run_steps(sdk: OfficialClient, steps: Sequence[Step]) -> None:
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-async def _new_model(sdk: OfficialClient, rank: int = LORA_RANK) -> Model:
+async def _new_model(sdk: OfficialClient, rank: int = LORA_RANK) -> TrainingModel:
     body = models.CreateModelRequest(
         session_id=sdk.session_id,
         model_seq_id=sdk.take_model_seq_id(),
         base_model=await sdk.server.base_model(),
-        lora_config=models.LoraConfig(rank=rank, seed=SEED),
+        lora_config=models.LoraConfig(rank=rank, seed=MODEL_SEED),
     )
     created = await sdk.run(create_model(body=body))
     return await _adopt(sdk, created.model_id)
 
 
-async def _adopt(sdk: OfficialClient, model_id: str) -> Model:
+async def _adopt(sdk: OfficialClient, model_id: str) -> TrainingModel:
     sdk.server.adopt(model_id)
     if sdk.is_at_least(DESCRIBES_AT_CREATION_SINCE):
         await sdk.call(get_info(body=models.GetInfoRequest(model_id=model_id)))
-    return Model(sdk.client, model_id, sdk.server.saved_paths)
+    return TrainingModel(sdk.client, model_id, sdk.server.saved_paths)
 
 
 async def _create_model(sdk: OfficialClient) -> None:
     sdk.model = await _new_model(sdk)
 
 
-def _model(sdk: OfficialClient) -> Model:
+def _model(sdk: OfficialClient) -> TrainingModel:
     if sdk.model is None:
         raise NotReached
     return sdk.model
@@ -264,7 +264,7 @@ def _state_path(sdk: OfficialClient) -> str:
     return sdk.state_path
 
 
-async def _load(sdk: OfficialClient, model: Model, path: str) -> None:
+async def _load(sdk: OfficialClient, model: TrainingModel, path: str) -> None:
     optimizer = False if sdk.knows("LoadWeightsRequest", "optimizer") else None
     body = models.LoadWeightsRequest(model_id=model.id, path=path, seq_id=model.take_seq_id(), optimizer=optimizer)
     await sdk.run(load_weights(body=body))
@@ -410,7 +410,7 @@ async def _describe_session(sdk: OfficialClient) -> None:
 
 async def _set_ttl(sdk: OfficialClient) -> None:
     run, checkpoint = await _checkpoint(sdk)
-    for ttl in (TTL_S, None):
+    for ttl in (STATE_TTL_S, None):
         await sdk.call(set_checkpoint_ttl(run, checkpoint, body=models.SetCheckpointTtlRequest(ttl_seconds=ttl)))
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from tinkerwire_base.call import WireRequest, WireResponse
 
 from ..._page.document import render_document, render_facts
-from ..exchange import Exchange, body_text, curl_line, shorten
+from ..exchange import MAX_TEXT, Exchange, body_text, curl_line, shorten
 from ..outcome import Outcome, Status
 from ..prediction import Prediction, Verdict
 from ..requirement import Level
 from .baseline import Change, Comparison
-from .run_report import Effect, RunReport, describe_breakage, join_ids, list_effects
+from .run_report import ClientEffect, RunReport, describe_breakage, join_ids, list_effects
 
 FOLDER = Path(__file__).parent
 MIN_DURATION_S = 0.05
@@ -26,8 +26,6 @@ VERDICT_MARKS = {
     Verdict.UNKNOWN: "skipped",
 }
 """Marks of outcomes whose colors the verdicts have."""
-MAX_BODY = 4000
-"""Characters of a body that the page shows; the JSON report has more."""
 
 
 def render_html(report: RunReport, comparison: Comparison | None = None) -> str:
@@ -92,7 +90,7 @@ def _prediction(prediction: Prediction) -> str:
     )
 
 
-def _effects(effects: Sequence[Effect]) -> str:
+def _effects(effects: Sequence[ClientEffect]) -> str:
     items = "".join(f"<li>{escape(effect.text)} ({_links(effect.reasons)})</li>" for effect in effects)
     return f"<ul>{items}</ul>" if items else ""
 
@@ -219,4 +217,4 @@ def _response(response: WireResponse, exchange: Exchange) -> str:
 
 def _message(first: str, headers: dict[str, str], body: str) -> str:
     lines = [first, *(f"{name}: {value}" for name, value in headers.items())]
-    return escape("\n".join(lines) + "\n\n" + shorten(body, MAX_BODY)).rstrip()
+    return escape("\n".join(lines) + "\n\n" + shorten(body, MAX_TEXT)).rstrip()

@@ -15,11 +15,11 @@ from .baseline import Comparison
 from .run_report import RunReport, describe_breakage
 
 FORMAT_VERSION = 1
-MAX_BODY = 200_000
+MAX_STORED_BODY = 200_000
 """Characters of a body that the file has."""
 
 
-def to_json(report: RunReport, comparison: Comparison | None = None) -> dict[str, Any]:
+def describe_report(report: RunReport, comparison: Comparison | None = None) -> dict[str, Any]:
     """Return the report as a JSON value."""
     passed, applicable = report.score()
     return {
@@ -55,7 +55,9 @@ def to_json(report: RunReport, comparison: Comparison | None = None) -> dict[str
 
 def render_json(report: RunReport, comparison: Comparison | None = None) -> str:
     """Return the report as the text of a JSON file."""
-    return json.dumps(to_json(report, comparison), indent=2, ensure_ascii=False).replace("\x7f", "\\u007f") + "\n"
+    return (
+        json.dumps(describe_report(report, comparison), indent=2, ensure_ascii=False).replace("\x7f", "\\u007f") + "\n"
+    )
 
 
 def _counts(report: RunReport, area: str | None = None) -> dict[str, int]:
@@ -134,7 +136,7 @@ def _body(content: bytes, media_type: str) -> dict[str, str | None]:
     """Return a body as text, or in base64 if it is binary."""
     if not content.startswith(b"\x28\xb5\x2f\xfd") and not media_type.startswith(PROTOBUF):
         try:
-            return {"body": shorten(content.decode(), MAX_BODY), "body_base64": None}
+            return {"body": shorten(content.decode(), MAX_STORED_BODY), "body_base64": None}
         except UnicodeDecodeError:
             pass
-    return {"body": None, "body_base64": base64.b64encode(content[:MAX_BODY]).decode()}
+    return {"body": None, "body_base64": base64.b64encode(content[:MAX_STORED_BODY]).decode()}

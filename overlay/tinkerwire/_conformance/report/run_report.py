@@ -12,7 +12,7 @@ from ..outcome import Outcome, Status
 from ..prediction import Prediction
 from ..requirement import Breakage, Level
 
-UNKNOWN = (Status.BLOCKED, Status.NOT_RUN, Status.ERROR)
+UNDECIDED = (Status.BLOCKED, Status.NOT_RUN, Status.ERROR)
 """Ends of a test that leave open whether the server meets the requirement."""
 
 
@@ -51,7 +51,7 @@ class RunReport:
     @property
     def unmet(self) -> list[str]:
         """Ids of the musts that do not hold, or of which this is unknown: failed, blocked or not run."""
-        open_or_failed = (Status.FAILED, *UNKNOWN)
+        open_or_failed = (Status.FAILED, *UNDECIDED)
         return [
             outcome.requirement.id
             for outcome in self.outcomes
@@ -138,7 +138,7 @@ def describe_breakage(breakage: Breakage) -> str:
 
 
 @attrs.frozen
-class Effect:
+class ClientEffect:
     """A failure of a client, and the requirements that show it."""
 
     text: str
@@ -147,12 +147,12 @@ class Effect:
     reasons: tuple[str, ...]
 
 
-def list_effects(prediction: Prediction) -> list[Effect]:
+def list_effects(prediction: Prediction) -> list[ClientEffect]:
     """Return what does not work with a client; several requirements with one effect are one entry."""
     groups: dict[tuple[str, bool], list[str]] = {}
     for broken, reason in zip(prediction.broken, prediction.reasons, strict=True):
         groups.setdefault((f"{broken.feature.value}: {broken.words}", broken.is_seen), []).append(reason)
-    return [Effect(text, is_seen, tuple(dict.fromkeys(ids))) for (text, is_seen), ids in groups.items()]
+    return [ClientEffect(text, is_seen, tuple(dict.fromkeys(ids))) for (text, is_seen), ids in groups.items()]
 
 
 def group_reasons(outcomes: Sequence[Outcome], status: Status) -> dict[str, list[str]]:

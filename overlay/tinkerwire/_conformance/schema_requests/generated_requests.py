@@ -11,11 +11,11 @@ import attrs
 from ..._extras import require_packages
 from ..._server.http.openapi import Document
 
-SEED = 20
+GENERATION_SEED = 20
 """Seed of all requests: two runs with the same packages send the same ones."""
 COST_LIMITS = {"max_tokens": 8, "num_samples": 2, "rank": 4}
 """Largest values of fields that make a server work or remember more: the run must not load it."""
-MAX_DEPTH = 40
+MAX_BODY_DEPTH = 40
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ def generate_requests(document: Document, method: str, path: str, count: int) ->
     # schemathesis changes the document that it reads.
     operation = schemathesis.openapi.from_dict(copy.deepcopy(document))[path][method]
 
-    @seed(SEED)
+    @seed(GENERATION_SEED)
     @settings(
         max_examples=count,
         database=None,
@@ -66,7 +66,7 @@ def generate_requests(document: Document, method: str, path: str, count: int) ->
 
 def limit_cost(value: Any, depth: int = 0) -> Any:
     """Return a body whose values ask for little work."""
-    if depth > MAX_DEPTH:
+    if depth > MAX_BODY_DEPTH:
         return None
     if isinstance(value, dict):
         limited = {name: limit_cost(item, depth + 1) for name, item in value.items()}

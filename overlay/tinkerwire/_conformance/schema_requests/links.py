@@ -31,11 +31,11 @@ PATH_FIELDS = frozenset({"path", "model_path", "tinker_path"})
 """Fields for a path of weights: each operation takes one kind of them only, and may refuse the others."""
 NEED_MORE = frozenset({"optim_step"})
 """Operations that a server may refuse although all ids are right: a step needs gradients on some."""
-MAX_STEPS = 60
+MAX_REQUESTS = 60
 
 
 @attrs.frozen
-class Step:
+class LinkedRequest:
     """A request that a link describes, with the values that an earlier response gives it."""
 
     operation: str
@@ -43,7 +43,7 @@ class Step:
     parameters: dict[str, Any]
 
 
-def next_steps(contract: Contract, operation: str, exchange: Exchange) -> Iterator[Step]:
+def next_steps(contract: Contract, operation: str, exchange: Exchange) -> Iterator[LinkedRequest]:
     """Yield the requests that the links of a response describe.
 
     A link without a value in the response leads nowhere: the result of a future has an id or a path, not both.
@@ -57,7 +57,7 @@ def next_steps(contract: Contract, operation: str, exchange: Exchange) -> Iterat
         body = {name: _value(text, exchange) for name, text in link.get("requestBody", {}).items()}
         parameters = {name: _value(text, exchange) for name, text in link.get("parameters", {}).items()}
         if None not in (*body.values(), *parameters.values()):
-            yield Step(link["operationId"], body, parameters)
+            yield LinkedRequest(link["operationId"], body, parameters)
 
 
 async def walk(scene: Scene) -> int:
@@ -67,15 +67,15 @@ async def walk(scene: Scene) -> int:
         Violation: an id of a response is refused where the contract links it, or the server fails.
     """
     contract, server = scene.server.contract, scene.server
-    waiting: deque[Step] = deque()
+    waiting: deque[LinkedRequest] = deque()
     for name in STARTS:
         if contract.has_operation(name):
             parameters = {"session_id": scene.session_id, "training_run_id": scene.model.id}
-            waiting.append(Step(name, {}, {key: parameters[key] for key in _path_parameters(contract, name)}))
+            waiting.append(LinkedRequest(name, {}, {key: parameters[key] for key in _path_parameters(contract, name)}))
     followed: set[tuple[str, str, tuple[str, ...]]] = set()
     numbers: dict[str, int] = {}
     count = 0
-    while waiting and count < MAX_STEPS:
+    while waiting and count < MAX_REQUESTS:
         step = waiting.popleft()
         if step.operation in NOT_WALKED or step.operation in server.missing:
             continue
@@ -97,7 +97,7 @@ async def walk(scene: Scene) -> int:
     return count
 
 
-async def _request(scene: Scene, step: Step, numbers: dict[str, int]) -> tuple[str, str, Any]:
+async def _request(scene: Scene, step: LinkedRequest, numbers: dict[str, int]) -> tuple[str, str, Any]:
     """Return method, path and body of a step: a valid request with the values of the link."""
     method, template = scene.server.contract.locate(step.operation)
     if method == "GET":

@@ -27,11 +27,11 @@ from tinkerwire_generated.api.weights import (
 from tinkerwire_generated.constants import RESULT_TYPES
 
 from ..._checkpoints.paths import parse_checkpoint_address
-from ..client.futures import Result, Submission
+from ..client.futures import QueuedWork, Result
 from ..exchange import Exchange
-from ..subject.sampler import Sampler
+from ..subject.sampler import OpenSampler
 from ..subject.server import Server
-from ..subject.training_model import Model, make_datum
+from ..subject.training_model import TrainingModel, make_datum
 from ..violation import NotApplicable
 
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -65,8 +65,8 @@ class Scene:
 
     server: Server
     session_id: str
-    model: Model
-    sampler: Sampler
+    model: TrainingModel
+    sampler: OpenSampler
     path: str
     """A checkpoint of the model for training."""
     request_id: str
@@ -202,7 +202,7 @@ class Scene:
         if exchange.status != 200 or operation not in RESULT_TYPES:
             self._adopt(operation, exchange, None)
             return exchange, None
-        submission: Submission = self.server.futures.read_submission(operation, exchange)
+        submission: QueuedWork = self.server.futures.read_submission(operation, exchange)
         if isinstance(body, dict) and (body.get("model_id"), body.get("seq_id")) == (
             self.model.id,
             self.model.next_seq_id,

@@ -9,7 +9,7 @@ from tinkerwire_base.call import Call
 from tinkerwire_generated import models
 from tinkerwire_generated.api.sampling import asample
 
-from ..client.futures import Futures, Submission
+from ..client.futures import Futures, QueuedWork
 from ..client.wire_client import WireClient
 from .training_model import TOKENS
 
@@ -17,7 +17,7 @@ LOGPROB_TOLERANCE = 2e-3
 """Difference of two log probabilities of one token that come from different passes through the model."""
 
 
-class Sampler:
+class OpenSampler:
     """A sampling session, and the number of its next sample.
 
     Args:
@@ -63,7 +63,7 @@ class Sampler:
         )
         return asample(body=body)
 
-    async def submit(self, prompt: Sequence[int] = TOKENS, **settings: Any) -> Submission:
+    async def submit(self, prompt: Sequence[int] = TOKENS, **settings: Any) -> QueuedWork:
         """Start to sample; see :meth:`sample_call`."""
         return await self.futures.submit(self.sample_call(prompt, **settings))
 

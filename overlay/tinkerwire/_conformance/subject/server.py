@@ -22,19 +22,19 @@ from ..client.contract import Contract
 from ..client.futures import Futures, Result
 from ..client.wire_client import WireClient
 from ..violation import Blocked, NotApplicable, Violation
-from .sampler import Sampler
-from .training_model import Model, make_datum
+from .sampler import OpenSampler
+from .training_model import TrainingModel, make_datum
 
 T = TypeVar("T")
 LORA_RANK = 4
-SEED = 7
-HEARTBEAT_S = 10.0
+MODEL_SEED = 7
+HEARTBEAT_INTERVAL_S = 10.0
 PAGE_LENGTH = 100
 MAX_PAGES = 20
-"""Pages of all checkpoints of the user that the end of a run reads, to find its own."""
+"""Pages of a list in which the kit looks for an entry of its own."""
 CREATION_TIMEOUT_S = 30.0
 """Time for which the end of a run waits for the creation of a model that an interrupted test began."""
-TRAINING_STEPS = 3
+SAMPLER_STEPS = 3
 """Steps of the trained sampler: its log probabilities differ clearly from those of the base model."""
 
 
@@ -64,10 +64,10 @@ class Server:
         self._sessions: list[str] = []
         self._further_clients: list[WireClient] = []
         self._heartbeats: asyncio.Task[None] | None = None
-        self._local_models: list[Model] = []
+        self._local_models: list[TrainingModel] = []
         self._creations: set[asyncio.Future[Result]] = set()
         """Creations of models whose tests do not wait for them, or not any more."""
-        self._shared_models: list[Model] = []
+        self._shared_models: list[TrainingModel] = []
         self._model_seq_ids: dict[str, int] = {}
         self._sampler_seq_ids: dict[str, int] = {}
         self._names = 0
@@ -111,11 +111,11 @@ class Server:
         """Return the id of the session that tests share."""
         return await self.share("session", self._new_shared_session)
 
-    async def model(self) -> Model:
+    async def model(self) -> TrainingModel:
         """Return the model that tests share; other tests have trained it."""
         return await self.share("model", self.new_shared_model)
 
-    async def base_sampler(self) -> Sampler:
+    async def base_sampler(self) -> OpenSampler:
         """Return a sampling session on the base model, which tests share."""
         return await self.share("sampler", self.new_sampler)
 
@@ -132,14 +132,14 @@ class Server:
         shared: T = value
         return shared
 
-    async def new_shared_model(self) -> Model:
+    async def new_shared_model(self) -> TrainingModel:
         """Create a model that is unloaded at the end of the run; see :meth:`share`."""
         result = await self.create_model()
-        model = Model(self.client, result.value.model_id, self.saved_paths)
+        model = TrainingModel(self.client, result.value.model_id, self.saved_paths)
         self._shared_models.append(model)
         return model
 
-    async def trained_sampler(self) -> tuple[Model, Sampler]:
+    async def trained_sampler(self) -> tuple[TrainingModel, OpenSampler]:
         """Return a model that was trained, and a sampling session on its weights; nobody trains it again."""
         return await self.share("trained sampler", self._new_trained_sampler)
 
@@ -154,7 +154,7 @@ class Server:
         """Note a session that a test created itself; it is finished at the end of the run."""
         self._sessions.append(session_id)
 
-    async def new_model(self, *, session_id: str | None = None, rank: int = LORA_RANK, **lora: Any) -> Model:
+    async def new_model(self, *, session_id: str | None = None, rank: int = LORA_RANK, **lora: Any) -> TrainingModel:
         """Create a model for one test, which is unloaded after it.
 
         Args:
@@ -167,7 +167,7 @@ class Server:
         """
         async with _preparing("a new model"):
             result = await self.create_model(session_id=session_id, rank=rank, **lora)
-            model = Model(self.client, result.value.model_id, self.saved_paths)
+            model = TrainingModel(self.client, result.value.model_id, self.saved_paths)
         self._local_models.append(model)
         return model
 
@@ -191,16 +191,16 @@ class Server:
             session_id=session_id,
             model_seq_id=number,
             base_model=await self.base_model(),
-            lora_config=models.LoraConfig(**{"rank": LORA_RANK, "seed": SEED, **lora}),
+            lora_config=models.LoraConfig(**{"rank": LORA_RANK, "seed": MODEL_SEED, **lora}),
         )
 
-    def adopt(self, model_id: str) -> Model:
+    def adopt(self, model_id: str) -> TrainingModel:
         """Return a model that a test created itself; it is unloaded after the test."""
-        model = Model(self.client, model_id, self.saved_paths)
+        model = TrainingModel(self.client, model_id, self.saved_paths)
         self._local_models.append(model)
         return model
 
-    async def new_sampler(self, model_path: str | None = None, *, session_id: str | None = None) -> Sampler:
+    async def new_sampler(self, model_path: str | None = None, *, session_id: str | None = None) -> OpenSampler:
         """Create a sampling session on saved weights; with None on the base model.
 
         Raises:
@@ -216,7 +216,7 @@ class Server:
                 model_path=model_path,
             )
             created, _ = await self.client.call(create_sampling_session(body=body))
-        return Sampler(self.client, created.sampling_session_id)
+        return OpenSampler(self.client, created.sampling_session_id)
 
     def adopt_sessions(self, session_ids: Sequence[str]) -> None:
         """Finish sessions that were created elsewhere at the end of the run."""
@@ -297,7 +297,7 @@ class Server:
             if not creation.cancelled() and creation.exception() is None:
                 self.adopt(creation.result().value.model_id)
 
-    async def _unload(self, unloaded: list[Model]) -> None:
+    async def _unload(self, unloaded: list[TrainingModel]) -> None:
         for model in unloaded:
             with suppress(Exception):
                 await self.futures.wait(await model.unload(), 30)
@@ -316,14 +316,14 @@ class Server:
 
     async def _send_heartbeats(self, session_id: str) -> None:
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(HEARTBEAT_INTERVAL_S)
             with suppress(Exception):
                 body = models.SessionHeartbeatRequest(session_id=session_id)
                 await self.client.send(self.client.encode(session_heartbeat(body=body)))
 
-    async def _new_trained_sampler(self) -> tuple[Model, Sampler]:
+    async def _new_trained_sampler(self) -> tuple[TrainingModel, OpenSampler]:
         model = await self.new_shared_model()
-        for _ in range(TRAINING_STEPS):
+        for _ in range(SAMPLER_STEPS):
             await model.forward_backward([make_datum()])
             await model.optim_step()
         path = await model.save_for_sampler(self.new_name())

@@ -11,7 +11,7 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.api.weights import load_weights, save_weights, save_weights_for_sampler
 
-from ..client.futures import Futures, Result, Submission
+from ..client.futures import Futures, QueuedWork, Result
 from ..client.wire_client import WireClient
 from ..violation import expect
 
@@ -63,7 +63,7 @@ def make_loss_datum(
     )
 
 
-class Model:
+class TrainingModel:
     """A model with an adapter, and the number of its next operation.
 
     Args:
@@ -187,6 +187,6 @@ class Model:
         info, _ = await self._client.call(get_info(body=models.GetInfoRequest(model_id=self.id)))
         return info
 
-    async def unload(self) -> Submission:
+    async def unload(self) -> QueuedWork:
         """Start to unload the model."""
         return await self.futures.submit(unload_model(body=models.UnloadModelRequest(model_id=self.id)))

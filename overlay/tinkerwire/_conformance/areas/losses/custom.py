@@ -15,12 +15,12 @@ from ...checks.training_effect import RATE, expect_change, expect_loss
 from ...exchange import Exchange
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
-from ...subject.training_model import TOKENS, Model, logprobs_of, make_datum
+from ...subject.training_model import TOKENS, TrainingModel, logprobs_of, make_datum
 from ...violation import NotApplicable, Violation, expect
 from .area import AREA
 from .policy_loss import ADVANTAGES, floats
 
-CUSTOM = "custom"
+CUSTOM_LOSS = "custom"
 ABSENT_STATUSES = (404, 405, 501)
 CANNOT_UPLOAD = Breakage("0.36.0", None, Feature.TRAIN, "cannot train with a custom loss that it uploads")
 
@@ -50,7 +50,7 @@ async def custom_loss_has_id(server: Server) -> None:
 async def custom_loss_is_its_graph(server: Server) -> None:
     """The loss custom with a loss_id is the loss that its graph computes, summed over the datums."""
     model, config = await server.model(), await _config(server)
-    output = await model.forward_backward([_datum(), _datum()], CUSTOM, config)
+    output = await model.forward_backward([_datum(), _datum()], CUSTOM_LOSS, config)
     expected = -sum(a * p for row in logprobs_of(output) for a, p in zip(ADVANTAGES, row, strict=True))
     expect_loss(server, output, expected, "minus the sum of advantages times logprobs")
 
@@ -67,7 +67,7 @@ async def custom_loss_has_gradients(server: Server) -> None:
     """A step of a custom loss follows the gradient of its graph."""
     model, config = await server.new_model(), await _config(server)
     before = await model.logprobs()
-    await model.forward_backward([_datum((-1.0,) * len(TOKENS))], CUSTOM, config)
+    await model.forward_backward([_datum((-1.0,) * len(TOKENS))], CUSTOM_LOSS, config)
     await model.optim_step(learning_rate=RATE)
     await expect_change(server, model, before, -1, "a lower log probability after advantages of -1")
 
@@ -99,8 +99,8 @@ async def custom_loss_may_be_sent_again(server: Server) -> None:
 async def unknown_loss_id_is_rejected(server: Server) -> None:
     """The loss custom with an unknown loss_id is rejected, or fails."""
     await _config(server)
-    model: Model = await server.new_model()
-    call = model.forward_backward_call([_datum()], CUSTOM, {"loss_id": "no-such-loss"})
+    model: TrainingModel = await server.new_model()
+    call = model.forward_backward_call([_datum()], CUSTOM_LOSS, {"loss_id": "no-such-loss"})
     await require_rejection(server, call, "an unknown loss_id")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from ...checks.breakages import WRONG_NUMBERS
 from ...checks.rejection import find_rejection, require_rejection, submit_or_reject
 from ...checks.training_effect import (
     OTHER_TOKENS,
@@ -14,7 +15,7 @@ from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...subject.training_model import CROSS_ENTROPY, TOKENS, logprobs_of, make_datum, make_loss_datum
 from ...violation import NotApplicable, expect
-from .area import AREA, WRONG_NUMBERS
+from .area import AREA
 from .policy_loss import (
     ADVANTAGES,
     IMPORTANCE_SAMPLING,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import attrs
 
 from ...checks import loss_formulas
+from ...checks.breakages import WRONG_NUMBERS
 from ...checks.training_effect import (
     expect_loss,
 )
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...subject.training_model import TOKENS, logprobs_of
-from .area import AREA, WRONG_NUMBERS
+from .area import AREA
 from .policy_loss import (
     ADVANTAGES,
     GAPS,

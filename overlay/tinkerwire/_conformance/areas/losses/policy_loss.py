@@ -17,7 +17,7 @@ from ...checks.training_effect import (
     expect_same,
 )
 from ...subject.server import Server
-from ...subject.training_model import TOKENS, Model, logprobs_of, make_datum, make_loss_datum
+from ...subject.training_model import TOKENS, TrainingModel, logprobs_of, make_datum, make_loss_datum
 from ...violation import NotApplicable, Violation
 
 IMPORTANCE_SAMPLING = "importance_sampling"
@@ -26,7 +26,7 @@ GAPS = (0.6, -0.5, 0.3, -0.3, 0.1, -0.7, 0.9, 0.4)
 """Differences of the log probabilities from those at sampling time: ratios from 0.5 to 2.5."""
 
 
-async def supported_model(server: Server, loss: str, config: dict[str, Any] | None = None) -> Model:
+async def supported_model(server: Server, loss: str, config: dict[str, Any] | None = None) -> TrainingModel:
     """Return the shared model; raise NotApplicable if the server does not support a loss."""
     if not await server.share(f"loss {loss}", lambda: _is_supported(server, loss, config)):
         raise NotApplicable(f"the server does not support the loss {loss}")
@@ -53,7 +53,7 @@ async def require_support(server: Server, loss: str, config: dict[str, Any] | No
 
 
 async def policy_datum(
-    model: Model, gaps: tuple[float, ...], advantages: tuple[float, ...], tokens: tuple[int, ...] = TOKENS
+    model: TrainingModel, gaps: tuple[float, ...], advantages: tuple[float, ...], tokens: tuple[int, ...] = TOKENS
 ) -> tuple[models.Datum, list[float]]:
     """Return an example whose log probabilities are above those at sampling time by ``gaps``, and the latter."""
     [row] = await model.logprobs([make_datum(tokens)])

@@ -11,7 +11,6 @@ from ...requirement import Area
 from ...subject.server import Server
 
 AREA = Area("PRO", "protocol", "The protocol: HTTP, media types, bodies, errors and idempotency keys")
-UNKNOWN_ID = "no-such-id"
 
 
 def session_body(server: Server, **fields: Any) -> dict[str, Any]:

@@ -8,12 +8,13 @@ import orjson
 
 from tinkerwire_generated import models
 
+from ...discovery.probes import UNKNOWN_ID
 from ...requirement import Breakage, Feature
-from ...subject.sampler import Sampler
+from ...subject.sampler import OpenSampler
 from ...subject.server import Server
-from ...subject.training_model import TOKENS, Model, make_datum
+from ...subject.training_model import TOKENS, TrainingModel, make_datum
 from ...violation import expect
-from .area import AREA, UNKNOWN_ID, adopt_session, session_body
+from .area import AREA, adopt_session, session_body
 
 TAGGED_SINCE = "0.18.2"
 """The first wire version whose clients always send the type of a chunk."""
@@ -121,7 +122,7 @@ async def text_is_unicode(server: Server) -> None:
 )
 async def large_body_is_read(server: Server) -> None:
     """A batch of 450,000 numbers is read before its unknown model is rejected."""
-    model = Model(server.client, UNKNOWN_ID, [])
+    model = TrainingModel(server.client, UNKNOWN_ID, [])
     tokens = [TOKENS[index % len(TOKENS)] for index in range(1000)]
     call = model.forward_backward_call([make_datum(tokens) for _ in range(LARGE_BATCH // len(tokens))], seq_id=1)
     exchange = await server.client.send(server.client.encode(call))
@@ -144,7 +145,7 @@ async def unknown_field_is_rejected(server: Server) -> None:
 
 
 async def _sample(
-    server: Server, sampler: Sampler, fields: dict[str, Any], without: tuple[str, ...] = ()
+    server: Server, sampler: OpenSampler, fields: dict[str, Any], without: tuple[str, ...] = ()
 ) -> models.SampleResponse:
     """Sample with a body that is written here, not by a client."""
     body: dict[str, Any] = {

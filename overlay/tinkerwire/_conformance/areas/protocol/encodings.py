@@ -7,10 +7,11 @@ import zstandard
 
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest
 
-from ...client.futures import POLL_TIMEOUT_S, is_unready
+from ...client.futures import HELD_POLL_TIMEOUT_S, is_unready
 from ...requirement import Breakage, Feature
+from ...subject.sampler import LOGPROB_TOLERANCE
 from ...subject.server import Server
-from ...subject.training_model import Model, make_datum
+from ...subject.training_model import TrainingModel, make_datum
 from ...violation import Blocked, NotApplicable, Violation, expect
 from .area import AREA, adopt_session, session_request
 
@@ -18,7 +19,6 @@ PROTOBUF_RESULTS_SINCE = "0.18.2"
 PROTOBUF_BATCHES_SINCE = "0.25.0"
 """The first version whose clients send batches as protobuf only, and read samples as protobuf only."""
 ZSTD_SINCE = "0.22.7"
-TOLERANCE = 2e-3
 
 
 @AREA.should(
@@ -88,7 +88,7 @@ async def json_results_on_demand(server: Server) -> None:
     await server.futures.wait(submission)
     request = server.futures.poll_request(submission.request_id, submission.result_type)
     request = attrs.evolve(request, headers={**request.headers, "accept": JSON})
-    exchange = await server.client.send(request, POLL_TIMEOUT_S)
+    exchange = await server.client.send(request, HELD_POLL_TIMEOUT_S)
     expect(exchange.media_type == JSON and not is_unready(exchange), JSON, exchange.describe(), exchange)
     server.futures.read(submission, exchange)
 
@@ -148,7 +148,7 @@ async def compressed_batch_is_read(server: Server) -> None:
     if expected.failure is not None:
         raise Blocked(f"a batch without compression: {expected.failure}", expected.exchange)
     first, second = (item.value.loss_fn_outputs[0]["logprobs"].tolist() for item in (result, expected))
-    is_same = all(abs(left - right) < TOLERANCE for left, right in zip(first, second, strict=True))
+    is_same = all(abs(left - right) < LOGPROB_TOLERANCE for left, right in zip(first, second, strict=True))
     expect(is_same, f"the logprobs {second[:4]}...", f"{first[:4]}...", result.exchange)
 
 
@@ -167,7 +167,7 @@ async def wrong_compression_is_rejected(server: Server) -> None:
         raise Violation("400", exchange.describe(), exchange)
 
 
-def _compressed_batch(server: Server, model: Model) -> WireRequest:
+def _compressed_batch(server: Server, model: TrainingModel) -> WireRequest:
     """Return a compressed request; raise NotApplicable if the client config does not ask for that."""
     if not server.client.dialect.config.proto_compress_fwdbwd:
         raise NotApplicable("client/config does not ask for compression")

@@ -6,11 +6,11 @@ from typing import Any
 
 from tinkerwire_base.call import JSON
 
-from ...discovery.probes import names_field
+from ...discovery.probes import UNKNOWN_ID, names_field
 from ...exchange import Exchange
 from ...subject.server import Server
 from ...violation import expect
-from .area import AREA, UNKNOWN_ID, adopt_session, session_body
+from .area import AREA, adopt_session, session_body
 
 
 @AREA.should(

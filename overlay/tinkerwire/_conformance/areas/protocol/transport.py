@@ -7,10 +7,11 @@ import attrs
 from tinkerwire_generated import models
 from tinkerwire_generated.api.service import get_server_capabilities, healthz
 
+from ...discovery.probes import UNKNOWN_ID
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...violation import NotApplicable, Violation, expect
-from .area import AREA, UNKNOWN_ID, adopt_session, session_body, session_request
+from .area import AREA, adopt_session, session_body, session_request
 
 OFFICIAL_HEADERS = {
     "user-agent": "AsyncTinker/Python 0.38.0",

@@ -3,5 +3,4 @@
 from ...requirement import Area, Breakage, Feature
 
 AREA = Area("TRN", "training", "Training: forward, forward_backward and optim_step")
-CANNOT_TRAIN = Breakage("0.3.0", None, Feature.TRAIN, "raises in place of the result")
-WRONG_NUMBERS = Breakage("0.3.0", None, Feature.TRAIN, "trains with wrong numbers, without an error")
+RAISES_ON_TRAINING = Breakage("0.3.0", None, Feature.TRAIN, "raises in place of the result")

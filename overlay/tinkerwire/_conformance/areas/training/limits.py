@@ -6,6 +6,7 @@ from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_generated import models
 from tinkerwire_generated.api.service import get_server_capabilities
 
+from ...checks.breakages import WRONG_NUMBERS
 from ...checks.rejection import require_rejection
 from ...checks.training_effect import (
     OTHER_TOKENS,
@@ -14,11 +15,11 @@ from ...checks.training_effect import (
 )
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
-from ...subject.training_model import TOKENS, Model, make_datum
+from ...subject.training_model import TOKENS, TrainingModel, make_datum
 from ...violation import NotApplicable, Violation, expect
-from .area import AREA, WRONG_NUMBERS
+from .area import AREA
 
-UNKNOWN_MODEL = "no-such-model"
+ABSENT_MODEL = "no-such-model"
 UNKNOWN_TOKEN = 10_000_000
 LONG_INPUT = 1024
 """Tokens of the longest input that is tested."""
@@ -78,7 +79,7 @@ async def long_inputs_are_accepted(server: Server) -> None:
 )
 async def unknown_model_is_rejected(server: Server) -> None:
     """Operations on an unknown model are rejected with a 4xx, or fail."""
-    model = Model(server.client, UNKNOWN_MODEL, server.saved_paths)
+    model = TrainingModel(server.client, ABSENT_MODEL, server.saved_paths)
     calls = model.forward_call([make_datum()]), model.forward_backward_call([make_datum()]), model.optim_step_call()
     for call in calls:
         await require_rejection(server, call, "an unknown model")
@@ -92,7 +93,7 @@ async def unknown_model_is_rejected(server: Server) -> None:
 )
 async def unknown_model_is_not_found(server: Server) -> None:
     """Operations on an unknown model are answered with 404, in an error of the contract."""
-    model = Model(server.client, UNKNOWN_MODEL, server.saved_paths)
+    model = TrainingModel(server.client, ABSENT_MODEL, server.saved_paths)
     for call in (model.forward_backward_call([make_datum()]), model.optim_step_call()):
         rejection = await require_rejection(server, call, "an unknown model")
         exchange = rejection.exchange

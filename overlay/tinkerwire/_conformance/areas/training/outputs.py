@@ -8,6 +8,7 @@ import numpy as np
 
 from tinkerwire_generated import models
 
+from ...checks.breakages import WRONG_NUMBERS
 from ...checks.training_effect import (
     OTHER_TOKENS,
     THIRD_TOKENS,
@@ -18,9 +19,9 @@ from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...subject.training_model import TOKENS, logprobs_of, make_datum
 from ...violation import expect
-from .area import AREA, CANNOT_TRAIN, WRONG_NUMBERS
+from .area import AREA, RAISES_ON_TRAINING
 
-WEIGHTS = (1.0, 0.5, 2.0, 0.0, 1.0, 0.0, 0.25, 3.0)
+TARGET_WEIGHTS = (1.0, 0.5, 2.0, 0.0, 1.0, 0.0, 0.25, 3.0)
 
 
 @AREA.must(
@@ -28,7 +29,7 @@ WEIGHTS = (1.0, 0.5, 2.0, 0.0, 1.0, 0.0, 0.25, 3.0)
     contract=("forward_backward 200", "ForwardBackwardOutput.loss_fn_outputs"),
     remedy="Return one entry in loss_fn_outputs for each datum of the request, in its order.",
     needs=("MOD-001",),
-    breaks=[CANNOT_TRAIN],
+    breaks=[RAISES_ON_TRAINING],
 )
 async def forward_backward_returns_output(server: Server) -> None:
     """A forward_backward ends in an output with one entry for each datum."""
@@ -42,7 +43,7 @@ async def forward_backward_returns_output(server: Server) -> None:
     contract=("optim_step 200", "OptimStepResponse"),
     remedy="Apply the accumulated gradients and return a result, with metrics that are numbers, null or absent.",
     needs=("TRN-001",),
-    breaks=[CANNOT_TRAIN],
+    breaks=[RAISES_ON_TRAINING],
 )
 async def optim_step_ends(server: Server) -> None:
     """An optim_step ends in a result."""
@@ -56,7 +57,7 @@ async def optim_step_ends(server: Server) -> None:
     contract=("forward_backward 200", "ForwardBackwardOutput.loss_fn_outputs"),
     remedy="Compute forward as forward_backward without gradients; newer versions set forward_only in its message.",
     needs=("MOD-001",),
-    breaks=[CANNOT_TRAIN],
+    breaks=[RAISES_ON_TRAINING],
 )
 async def forward_returns_output(server: Server) -> None:
     """Forward ends in an output with one entry for each datum."""
@@ -87,7 +88,7 @@ async def outputs_have_logprobs(server: Server) -> None:
     contract="LossFnOutput",
     remedy="Set dtype of logprobs to float32, or in protobuf also to bfloat16, and shape to that of target_tokens.",
     needs=("TRN-004",),
-    breaks=[CANNOT_TRAIN],
+    breaks=[RAISES_ON_TRAINING],
 )
 async def logprobs_have_shape_of_targets(server: Server) -> None:
     """The tensor logprobs has floating-point numbers in the shape of target_tokens."""
@@ -173,7 +174,7 @@ async def metrics_have_the_loss(server: Server) -> None:
 async def loss_equals_weighted_logprobs(server: Server) -> None:
     """The loss of cross_entropy is minus the sum of weights times the returned logprobs, over the whole batch."""
     model = await server.model()
-    weights = [WEIGHTS, WEIGHTS[::-1]]
+    weights = [TARGET_WEIGHTS, TARGET_WEIGHTS[::-1]]
     data = [make_datum(tokens, weights=row) for tokens, row in zip((TOKENS, OTHER_TOKENS), weights, strict=True)]
     output = await model.forward_backward(data)
     expected = -float(np.sum(np.multiply(weights, logprobs_of(output))))
@@ -188,8 +189,8 @@ async def loss_equals_weighted_logprobs(server: Server) -> None:
 )
 async def forward_has_the_loss(server: Server) -> None:
     """The loss of forward is minus the sum of weights times the returned logprobs."""
-    output = await (await server.model()).forward([make_datum(weights=WEIGHTS)])
-    expected = -float(np.dot(WEIGHTS, logprobs_of(output)[0]))
+    output = await (await server.model()).forward([make_datum(weights=TARGET_WEIGHTS)])
+    expected = -float(np.dot(TARGET_WEIGHTS, logprobs_of(output)[0]))
     expect_loss(server, output, expected, "minus the sum of weights times logprobs")
 
 

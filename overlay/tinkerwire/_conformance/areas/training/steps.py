@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...checks.breakages import WRONG_NUMBERS
 from ...checks.rejection import find_rejection, submit_or_reject
 from ...checks.training_effect import (
     LARGE_RATE,
@@ -14,8 +15,8 @@ from ...checks.training_effect import (
 )
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
-from ...subject.training_model import Model, make_datum
-from .area import AREA, WRONG_NUMBERS
+from ...subject.training_model import TrainingModel, make_datum
+from .area import AREA
 
 
 @AREA.must(
@@ -150,12 +151,12 @@ async def two_calls_equal_one(server: Server) -> None:
     # A ratio of 3 to 2 between the examples, which an average over the datums of each call would change.
     first, second = [make_datum(), weighted(2.0)], [weighted(2.0, OTHER_TOKENS)]
 
-    async def train_twice(model: Model) -> None:
+    async def train_twice(model: TrainingModel) -> None:
         await model.forward_backward(first)
         await model.forward_backward(second)
         await model.optim_step(learning_rate=4 * RATE)
 
-    async def train_once(model: Model) -> None:
+    async def train_once(model: TrainingModel) -> None:
         await model.forward_backward([*first, *second])
         await model.optim_step(learning_rate=4 * RATE)
 

@@ -1,0 +1,8 @@
+"""Breakages of the official SDK that requirements of several areas cause."""
+
+from __future__ import annotations
+
+from ..requirement import Breakage, Feature
+
+WRONG_NUMBERS = Breakage("0.3.0", None, Feature.TRAIN, "trains with wrong numbers, without an error")
+WRONG_SAMPLES = Breakage("0.3.0", None, Feature.SAMPLE, "gets samples of another distribution, without an error")
