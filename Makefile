@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
+.PHONY: help setup demo docs test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -115,6 +115,9 @@ test-third-party: $(READY)  ## drive two third-party servers with both clients
 
 probe-third-party: $(READY)  ## record the responses of those servers to about a hundred edge cases
 	$(BIN)/python -m tests.rigs.third_party.probe
+
+conformance-third-party: $(READY)  ## test two third-party servers with the conformance kit, and write docs/conformance
+	$(BIN)/python -m tests.rigs.conformance.third_party
 
 lock: $(READY)  ## resolve dev.lock again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --group docs --upgrade \

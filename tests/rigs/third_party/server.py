@@ -76,6 +76,9 @@ class ThirdPartyServer:
                 "PATH": f"{python.parent}:{os.environ['PATH']}",
                 "JAX_PLATFORMS": "cpu",
                 "HF_HUB_OFFLINE": "1",
+                # Each new shape compiles for seconds; later runs read what earlier ones compiled.
+                "JAX_COMPILATION_CACHE_DIR": str(BUILD / self.name / "compiled"),
+                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
             }
             env.pop("PYTHONPATH", None)  # ours is of no use there
             url = f"http://127.0.0.1:{port}"
