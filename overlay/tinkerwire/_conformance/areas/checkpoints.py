@@ -50,31 +50,41 @@ def _cannot(effect: str, oldest: str = "0.3.0", newest: str | None = None) -> Br
 
 @AREA.should(
     1,
-    contract=(
-        "list_checkpoints 200",
-        "Checkpoint.tinker_path",
-        "Checkpoint.checkpoint_id",
-        "Checkpoint.checkpoint_type",
-    ),
-    remedy="List each checkpoint of the run with the path of its save, its id weights/NAME and the type training.",
+    contract=("list_checkpoints 200", "Checkpoint.tinker_path", "Checkpoint.checkpoint_type"),
+    remedy="List each checkpoint of the run with the path of its save and the type training.",
     needs=("WGT-005",),
     breaks=[_cannot("does not list checkpoints that exist")],
 )
 async def list_has_training_checkpoint(server: Server) -> None:
-    """The list of a run has each checkpoint for training, with its path, id and type."""
+    """The list of a run has each checkpoint for training, with its path and type."""
     await _expect_listed(server, await training_path(server), "training")
 
 
 @AREA.should(
     2,
     contract=("list_checkpoints 200", "Checkpoint.checkpoint_type"),
-    remedy="List each checkpoint of save_weights_for_sampler with its path, its id and the type sampler.",
+    remedy="List each checkpoint of save_weights_for_sampler with its path and the type sampler.",
     needs=("WGT-006",),
     breaks=[_cannot("does not list checkpoints that exist")],
 )
 async def list_has_sampler_checkpoint(server: Server) -> None:
-    """The list of a run has each checkpoint for sampling, with its path, id and type."""
+    """The list of a run has each checkpoint for sampling, with its path and type."""
     await _expect_listed(server, await sampler_path(server), "sampler")
+
+
+@AREA.should(
+    22,
+    contract=("list_checkpoints 200", "Checkpoint.checkpoint_id", "ParsedCheckpointTinkerPath"),
+    remedy="Set checkpoint_id to weights/NAME or sampler_weights/NAME, by which clients manage checkpoints.",
+    needs=("CKP-001",),
+    breaks=[_cannot("deletes, publishes and downloads under another id than the listed one")],
+)
+async def listed_id_is_that_of_the_path(server: Server) -> None:
+    """The id of a listed checkpoint is the part of its path behind the run."""
+    path = await training_path(server)
+    entry, exchange = await find_checkpoint(server, path)
+    identifier = parse_checkpoint_address(path).checkpoint_id
+    expect(entry.checkpoint_id == identifier, f"the id {identifier}", entry.checkpoint_id, exchange)
 
 
 @AREA.should(
@@ -316,7 +326,7 @@ async def wrong_ttl_is_an_error(server: Server) -> None:
     operations=("delete_checkpoint",),
     contract="delete_checkpoint",
     remedy="Remove the checkpoint from the lists, and nothing else.",
-    needs=("CKP-001", "CKP-002"),
+    needs=("CKP-001",),
     breaks=[_cannot("cannot delete checkpoints, or deletes others")],
 )
 async def delete_removes_one(server: Server) -> None:
@@ -324,13 +334,14 @@ async def delete_removes_one(server: Server) -> None:
     model = await server.model()
     name = server.new_name()
     path = await model.save_weights(name)
-    kept = await model.save_for_sampler(name)
+    await model.save_for_sampler(name)
     address = parse_checkpoint_address(path)
+    before = await _list_paths(server, address.training_run_id)
     exchange = await _manage(server, delete_checkpoint(address.training_run_id, address.checkpoint_id))
-    listed, _ = await server.client.call(list_run(server, address.training_run_id))
-    paths = {entry.tinker_path for entry in listed.checkpoints}
-    expect(path not in paths, "a list without the checkpoint", "a list with it", exchange)
-    expect(kept in paths, f"a list that still has {kept}", "a list without it", exchange)
+    after = await _list_paths(server, address.training_run_id)
+    expect(path not in after, "a list without the checkpoint", "a list with it", exchange)
+    lost = sorted(before - after - {path})
+    expect(not lost, "a list with all other checkpoints", f"a list without {', '.join(lost)}", exchange)
 
 
 @AREA.should(
@@ -354,18 +365,25 @@ async def delete_of_unknown_is_an_error(server: Server) -> None:
     operations=("weights_info",),
     contract=("weights_info 200", "WeightsInfoResponse.base_model", "WeightsInfoResponse.lora_rank"),
     remedy="Describe the weights with the base model and the rank of the model that saved them.",
-    needs=("WGT-001", "WGT-002"),
+    needs=("WGT-001",),
     breaks=[Breakage("0.6.0", "0.36.0", Feature.SAVE, "cannot create a training client from saved weights")],
 )
 async def weights_info_describes(server: Server) -> None:
-    """weights_info gives the base model and the rank of saved weights, of both kinds."""
-    for path in (await training_path(server), await sampler_path(server)):
-        call = weights_info(body=models.WeightsInfoRequest(tinker_path=path))
-        info, exchange = await server.client.call(call)
-        base_model = await server.base_model()
-        expect(info.base_model == base_model, f"the base model {base_model}", info.base_model, exchange)
-        adapter = (info.is_lora, info.lora_rank)
-        expect(adapter == (True, LORA_RANK), f"an adapter of rank {LORA_RANK}", str(adapter), exchange)
+    """weights_info gives the base model and the rank of weights that were saved for training."""
+    await _expect_described(server, await training_path(server))
+
+
+@AREA.should(
+    21,
+    operations=("weights_info",),
+    contract=("weights_info 200", "WeightsInfoResponse.base_model", "WeightsInfoResponse.lora_rank"),
+    remedy="Describe weights for sampling as those for training, also under the path that the save returned.",
+    needs=("CKP-019", "WGT-002"),
+    breaks=[Breakage("0.6.0", None, Feature.MANAGE, "raises an error in get_weights_info_by_tinker_path")],
+)
+async def weights_info_describes_sampler_weights(server: Server) -> None:
+    """weights_info gives the base model and the rank of weights that were saved for sampling."""
+    await _expect_described(server, await sampler_path(server))
 
 
 @AREA.should(
@@ -391,11 +409,22 @@ async def _manage(server: Server, call: Call[None]) -> Exchange:
     return exchange
 
 
+async def _list_paths(server: Server, run_id: str) -> set[str]:
+    listed, _ = await server.client.call(list_run(server, run_id))
+    return {entry.tinker_path for entry in listed.checkpoints}
+
+
 async def _expect_listed(server: Server, path: str, kind: str) -> None:
     entry, exchange = await find_checkpoint(server, path)
-    identifier = parse_checkpoint_address(path).checkpoint_id
-    expect(entry.checkpoint_id == identifier, f"the id {identifier}", entry.checkpoint_id, exchange)
     expect(str(entry.checkpoint_type) == kind, f"the type {kind}", entry.checkpoint_type, exchange)
+
+
+async def _expect_described(server: Server, path: str) -> None:
+    info, exchange = await server.client.call(weights_info(body=models.WeightsInfoRequest(tinker_path=path)))
+    base_model = await server.base_model()
+    expect(info.base_model == base_model, f"the base model {base_model}", info.base_model, exchange)
+    adapter = (info.is_lora, info.lora_rank)
+    expect(adapter == (True, LORA_RANK), f"an adapter of rank {LORA_RANK}", str(adapter), exchange)
 
 
 async def _set_ttl(server: Server, path: str, ttl_s: int | None) -> None:
