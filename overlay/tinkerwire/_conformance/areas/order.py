@@ -213,7 +213,7 @@ async def repeated_operation_may_have_new_key(server: Server) -> None:
     12,
     contract=("ForwardBackwardRequest.seq_id", "forward_backward"),
     remedy="Do not run a repeated forward_backward: return the future of the first.",
-    needs=("TRN-025", "ORD-010"),
+    needs=("TRN-025", "TRN-035", "ORD-010"),
     breaks=[APPLIED_TWICE],
 )
 async def repeated_gradients_count_once(server: Server) -> None:
@@ -310,7 +310,7 @@ async def model_survives_rejection(server: Server) -> None:
     21,
     contract=("ForwardBackwardRequest.seq_id", "RequestFailedResponse"),
     remedy="Check a batch before you use it: a rejected one leaves no gradients.",
-    needs=("ORD-020", "TRN-025"),
+    needs=("ORD-020", "TRN-025", "TRN-035"),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "trains with a part of a batch that was rejected")],
 )
 async def rejected_batch_leaves_no_gradients(server: Server) -> None:

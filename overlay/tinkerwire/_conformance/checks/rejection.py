@@ -95,11 +95,14 @@ async def require_rejection(
     Raises:
         Violation: the work succeeds, does not end, or is answered with a 5xx.
     """
-    submission = await submit_or_reject(server, call, request)
-    rejection = await find_rejection(server, submission)
+    expected = f"a 4xx or a failed future for {call.operation.name} with {what}"
+    try:
+        submission = await submit_or_reject(server, call, request)
+        rejection = await find_rejection(server, submission)
+    except Violation as error:
+        raise Violation(expected, error.received, error.exchange) from error
     if rejection is None:
-        exchange = submission.exchange
-        raise Violation(f"a 4xx or a failed future for {call.operation.name} with {what}", "a result", exchange)
+        raise Violation(expected, "a result", submission.exchange)
     return rejection
 
 

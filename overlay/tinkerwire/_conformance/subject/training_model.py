@@ -76,6 +76,8 @@ class TrainingModel:
         self.id = model_id
         self.saved_paths = saved_paths
         self.next_seq_id = 1
+        self.has_gradients = False
+        """True after a forward_backward, until the next optim_step."""
         self.futures = Futures(client)
         self._client = client
 
@@ -95,6 +97,7 @@ class TrainingModel:
         seq_id: int | None = None,
     ) -> Call[models.UntypedAPIFuture]:
         """Return a call of forward_backward."""
+        self.has_gradients = True
         batch = models.ForwardBackwardInput(data=list(data), loss_fn=loss_fn, loss_fn_config=config)
         body = models.ForwardBackwardRequest(
             forward_backward_input=batch, model_id=self.id, seq_id=self.take_seq_id() if seq_id is None else seq_id
@@ -118,6 +121,7 @@ class TrainingModel:
 
     def optim_step_call(self, *, seq_id: int | None = None, **adam: Any) -> Call[models.UntypedAPIFuture]:
         """Return a call of optim_step; ``adam`` are fields of AdamParams, by default a learning rate of 1e-2."""
+        self.has_gradients = False
         params = models.AdamParams(**{"learning_rate": 1e-2, **adam})
         body = models.OptimStepRequest(
             model_id=self.id, adam_params=params, seq_id=self.take_seq_id() if seq_id is None else seq_id

@@ -165,7 +165,7 @@ async def targets_are_required(server: Server) -> None:
 async def unloaded_model_is_gone(server: Server) -> None:
     """Operations on an unloaded model are rejected or fail."""
     model = await server.new_model()
-    await model.forward_backward([make_datum()])
+    await model.forward([make_datum()])
     try:
         await server.futures.wait(await model.unload())
     except Violation as error:

@@ -16,6 +16,7 @@ from ...checks.training_effect import (
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...subject.training_model import TrainingModel, make_datum
+from ...violation import expect
 from .area import AREA
 
 
@@ -117,6 +118,26 @@ async def zero_rate_changes_nothing(server: Server) -> None:
 
 
 @AREA.must(
+    35,
+    contract=("forward_backward", "Datum.loss_fn_inputs"),
+    remedy="Multiply the gradient of each target by its weight, and do not divide by the sum of the weights.",
+    needs=("TRN-021",),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "trains forward_backward_custom with wrong gradients")],
+)
+async def weights_scale_gradients(server: Server) -> None:
+    """The weights of a batch decide how much each example counts: 3 outweighs -1, and -3 outweighs 1."""
+    for direction in (1, -1):
+        model = await server.new_model()
+        before = await model.logprobs()
+        batch = [weighted(3.0 * direction), weighted(-1.0 * direction)]
+        await model.forward_backward(batch)
+        await model.optim_step(learning_rate=RATE)
+        change = "a higher" if direction > 0 else "a lower"
+        what = f"{change} log probability of an example with the weights {3 * direction} and {-direction} in a batch"
+        await expect_change(server, model, before, direction, what)
+
+
+@AREA.must(
     25,
     contract=("forward_backward", "optim_step"),
     remedy="Add the gradients of each forward_backward to those since the last step; do not replace them.",
@@ -124,19 +145,19 @@ async def zero_rate_changes_nothing(server: Server) -> None:
     breaks=[WRONG_NUMBERS],
 )
 async def gradients_add_up(server: Server) -> None:
-    """The gradients of two forward_backward add up: whichever is larger decides the direction of the step."""
-    model = await server.new_model()
-    before = await model.logprobs()
-    await model.forward_backward([weighted(3.0)])
-    await model.forward_backward([weighted(-1.0)])
-    await model.optim_step(learning_rate=RATE)
-    await expect_change(server, model, before, 1, "a higher log probability after weights of 3 and -1")
-    middle = await model.logprobs()
-    # Ten times as large, because of the momentum of the first step.
-    await model.forward_backward([weighted(10.0)])
-    await model.forward_backward([weighted(-30.0)])
-    await model.optim_step(learning_rate=RATE)
-    await expect_change(server, model, middle, -1, "a lower log probability after weights of 10 and -30")
+    """The gradients of two forward_backward add up: their order does not decide the direction of the step."""
+    changes = []
+    for weights in ((3.0, -1.0), (-1.0, 3.0)):
+        model = await server.new_model()
+        [before] = await model.logprobs()
+        for weight in weights:
+            await model.forward_backward([weighted(weight)])
+        await model.optim_step(learning_rate=RATE)
+        [after] = await model.logprobs()
+        changes.append(sum(after) - sum(before))
+    received = f"changes of its log probability by {changes[0]:+.4f} and {changes[1]:+.4f} nats"
+    expectation = "steps in one direction after weights of 3 and -1 and after weights of -1 and 3"
+    expect(changes[0] * changes[1] > 0, expectation, received, server.client.recent[-1])
 
 
 @AREA.must(
@@ -167,7 +188,7 @@ async def two_calls_equal_one(server: Server) -> None:
     27,
     contract=("forward_backward", "optim_step"),
     remedy="Set the accumulated gradients to zero after each step, also after a step of rate 0.",
-    needs=("TRN-021", "TRN-023"),
+    needs=("TRN-035", "TRN-023"),
     breaks=[WRONG_NUMBERS],
 )
 async def step_clears_gradients(server: Server) -> None:
@@ -200,6 +221,27 @@ async def models_are_separate(server: Server) -> None:
     await other.optim_step(learning_rate=RATE)
     expect_same(server, before, await model.logprobs(), "an unchanged model after training of another one")
     await expect_change(server, other, other_before, 1, "a step with the gradients of this model only")
+
+
+@AREA.must(
+    36,
+    until="0.26.2",
+    operations=("unload_model",),
+    contract=("unload_model 200", "forward_backward", "optim_step"),
+    remedy="Set the accumulated gradients of a model to zero when it is unloaded, or when its place is used again.",
+    needs=("TRN-021", "MOD-018"),
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "trains with the gradients of a model that was unloaded")],
+)
+async def unloaded_gradients_are_gone(server: Server) -> None:
+    """A new model trains without the gradients of a model that was unloaded before its step."""
+    first = await server.new_model()
+    await first.forward_backward([weighted(-30.0)])
+    await server.futures.wait(await first.unload())
+    model = await server.new_model()
+    before = await model.logprobs()
+    await model.forward_backward([make_datum()])
+    await model.optim_step(learning_rate=RATE)
+    await expect_change(server, model, before, 1, "a step with the gradients of the new model only")
 
 
 @AREA.should(
