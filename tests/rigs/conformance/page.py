@@ -72,7 +72,7 @@ def _render_failures(items: Iterable[dict[str, Any]]) -> Iterator[list[str]]:
         yield [f"- {name}: {_escape(_shorten(text, 600))}" for name, text in facts]
         exchanges = [exchange for exchange in (item["submission"], item["exchange"]) if exchange]
         if exchanges:
-            yield ["```sh", *(line for exchange in exchanges for line in _render_exchange(exchange)), "```"]
+            yield ["```text", *(line for exchange in exchanges for line in _render_exchange(exchange)), "```"]
 
 
 def _render_exchange(exchange: dict[str, Any]) -> list[str]:

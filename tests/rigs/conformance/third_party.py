@@ -26,6 +26,8 @@ from tests.rigs.official.venv import ROOT
 from tests.rigs.third_party.run import SERVERS
 from tests.rigs.third_party.server import ThirdPartyServer
 
+from tinkerwire.conformance import load_requirements
+
 BUILD = ROOT / "build" / "conformance"
 PUBLIC_URL = "http://127.0.0.1:8000"
 """Address of the server in the page; each run has another port."""
@@ -58,6 +60,10 @@ def read_report(file: Path) -> dict[str, Any]:
     ):
         text = re.sub(pattern, name, text)
     report: dict[str, Any] = json.loads(text)
+    for item in report["requirements"]:
+        # The page has the texts of the catalogue, also if they were reworded after the run.
+        if current := load_requirements().get(item["id"]):
+            item |= {"sentence": current.sentence, "remedy": current.remedy}
     return report
 
 

@@ -153,7 +153,7 @@ async def many_polls_at_once(server: Server) -> None:
     8,
     contract=("ForwardBackwardRequest.seq_id", "forward_backward 200"),
     remedy="Look up and record a seq_id in one step, so that two copies of a request do not both run.",
-    needs=("ORD-012",),
+    needs=("ORD-012", "TRN-035"),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "trains twice with a batch if it retries a slow request")],
 )
 async def copies_at_once_count_once(server: Server) -> None:

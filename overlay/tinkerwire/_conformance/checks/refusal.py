@@ -9,7 +9,7 @@ from tinkerwire_generated import models
 
 from ..exchange import Exchange
 from ..subject.server import Server
-from ..violation import expect
+from ..violation import Violation, expect
 
 
 async def attempt(server: Server, call: Call[models.UntypedAPIFuture]) -> Exchange:
@@ -17,7 +17,14 @@ async def attempt(server: Server, call: Call[models.UntypedAPIFuture]) -> Exchan
     exchange = await server.client.send(server.client.encode(call))
     if exchange.status != 200:
         return exchange
-    return (await server.futures.wait(server.futures.read_submission(call.operation.name, exchange))).exchange
+    submission = server.futures.read_submission(call.operation.name, exchange)
+    try:
+        return (await server.futures.wait(submission)).exchange
+    except Violation as error:
+        # The form of a failure is another requirement.
+        if error.exchange is None or error.exchange.status < 400:
+            raise
+        return error.exchange
 
 
 def is_refused(exchange: Exchange) -> bool:

@@ -32,7 +32,7 @@ from ..exchange import Exchange
 from ..subject.sampler import OpenSampler
 from ..subject.server import Server
 from ..subject.training_model import TrainingModel, make_datum
-from ..violation import NotApplicable
+from ..violation import NotApplicable, Violation
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "session": (
@@ -194,7 +194,7 @@ class Scene:
         """Send a request of any body, and wait for the work that it started.
 
         Returns:
-            The response that ended it, and the result or failure of work.
+            The response that ended it, and the result or failure of work; None for an error status.
         """
         # orjson rejects integers of more than 64 bits, which free JSON may have.
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
@@ -208,7 +208,13 @@ class Scene:
             self.model.next_seq_id,
         ):
             self.model.take_seq_id()
-        result = await self.server.futures.wait(submission)
+        try:
+            result = await self.server.futures.wait(submission)
+        except Violation as error:
+            # The form of a failure is another requirement.
+            if error.exchange is None or error.exchange.status < 400:
+                raise
+            return error.exchange, None
         self._adopt(operation, exchange, result)
         return result.exchange, result
 

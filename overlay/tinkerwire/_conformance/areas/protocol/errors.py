@@ -72,11 +72,24 @@ async def invalid_request_has_its_status(server: Server) -> None:
 )
 async def malformed_json_is_rejected(server: Server) -> None:
     """A body that is not JSON is rejected with a status from 400 to 499."""
-    for content in (b"", b'{"tags": [', b"\xff\xfe\x00", b'{"tags": [NaN]}'):
+    for content in (b"", b'{"tags": [', b"\xff\xfe\x00"):
         request = server.client.json_request("POST", "create_session", content)
         exchange = await server.client.send(request)
         adopt_session(server, exchange)
         expect(400 <= exchange.status < 500, "400 or 422", exchange.describe(), exchange)
+
+
+@AREA.should(
+    68,
+    contract="create_session 422",
+    remedy="Answer a body with NaN or Infinity with 400 or 422; errors that quote such a value must be JSON, too.",
+    needs=("PRO-064",),
+)
+async def nan_is_rejected(server: Server) -> None:
+    """A body with NaN, which is not JSON, is rejected with a status from 400 to 499."""
+    exchange = await server.client.send(server.client.json_request("POST", "create_session", b'{"tags": [NaN]}'))
+    adopt_session(server, exchange)
+    expect(400 <= exchange.status < 500, "400 or 422", exchange.describe(), exchange)
 
 
 @AREA.must(
