@@ -108,19 +108,19 @@ for _row, _family in enumerate(FAMILIES):
 class _Problem:
     """A bad request that was not refused."""
 
-    fault: str
+    text: str
     received: str
     exchange: Exchange | None
 
 
 @attrs.frozen
 class _Findings:
-    """What the bad requests of one kind to a family showed."""
+    """Outcome of the bad requests of one kind to a family."""
 
     sent: int
     problems: tuple[_Problem, ...]
     reason: str
-    """Why valid requests were rejected; empty if they were not."""
+    """Reason why valid requests were rejected; empty if the server took them."""
 
 
 async def _send_bad(server: Server, family: str, make_bodies: MakeBodies) -> _Findings:
@@ -168,7 +168,7 @@ async def _share_findings(server: Server, family: str, make_bodies: MakeBodies) 
 def _expect_no_problems(problems: Sequence[_Problem], sent: int, expected: str) -> None:
     if problems:
         more = f"; and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
-        text = "; ".join(problem.fault for problem in problems[:MAX_NAMED])
+        text = "; ".join(problem.text for problem in problems[:MAX_NAMED])
         raise Violation(expected, f"{len(problems)} of {sent} were not: {text}{more}", problems[0].exchange)
 
 
