@@ -1,4 +1,4 @@
-"""Bodies with one fault, made from a schema."""
+"""Bodies with one error, made from a schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tinkerwire._conformance.schema_requests.bad_bodies import SchemaFaults
+from tinkerwire._conformance.schema_requests.bad_bodies import BadBodyMaker
 
 DOCUMENT: dict[str, Any] = {
     "components": {
@@ -31,11 +31,11 @@ SCHEMA: dict[str, Any] = {
     },
 }
 BODY = {"name": "a", "items": [{"size": 1, "note": "b"}], "type": "request", "free": {"x": 1}}
-FAULTS = SchemaFaults(DOCUMENT, SCHEMA)
+MAKER = BadBodyMaker(DOCUMENT, SCHEMA)
 
 
 @pytest.mark.parametrize(
-    ("kind", "faults"),
+    ("kind", "errors"),
     [
         ("missing", ["name is missing", "items is missing", "items.0.size is missing"]),
         (
@@ -55,14 +55,14 @@ FAULTS = SchemaFaults(DOCUMENT, SCHEMA)
         ("out_of_bounds", ["mode is no-such-value", "name is empty", "items.0.size is 0"]),
     ],
 )
-def test_each_fault_is_made_once(kind: str, faults: list[str]) -> None:
-    """A schema has as many bad bodies as faults, and tags and free values have none."""
-    made = [bad.fault for bad in getattr(FAULTS, kind)(BODY)]
-    assert sorted(made) == sorted(faults)
+def test_each_error_is_made_once(kind: str, errors: list[str]) -> None:
+    """A schema has as many bad bodies as errors, and tags and free values have none."""
+    made = [bad.error for bad in getattr(MAKER, kind)(BODY)]
+    assert sorted(made) == sorted(errors)
 
 
-def test_body_has_its_fault_only() -> None:
+def test_body_has_its_error_only() -> None:
     """A bad body differs from the valid one in one place, which stays as it was."""
-    bad = next(bad for bad in FAULTS.missing(BODY) if bad.fault == "items.0.size is missing")
+    bad = next(bad for bad in MAKER.missing(BODY) if bad.error == "items.0.size is missing")
     assert bad.body == {**BODY, "items": [{"note": "b"}]}
     assert BODY["items"] == [{"size": 1, "note": "b"}]

@@ -14,7 +14,7 @@ from ..checks.refusal import is_refused
 from ..client.contract import Contract
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
-from ..schema_requests.bad_bodies import BadBody, SchemaFaults
+from ..schema_requests.bad_bodies import BadBody, BadBodyMaker
 from ..schema_requests.generated_requests import generate_requests
 from ..schema_requests.links import walk
 from ..schema_requests.valid_requests import FAMILIES, Scene
@@ -24,7 +24,7 @@ from ..violation import Blocked, NotApplicable, Violation, expect
 AREA = Area("BAD", "bad_requests", "Requests made from the schemas: bad and valid ones")
 ACCEPTED = "accepted"
 MAX_NAMED = 5
-"""Faults that a failure names."""
+"""Errors that a failure names."""
 GENERATED_REQUESTS = 8
 """Generated requests to each operation."""
 MAX_GENERATED_S = 30.0
@@ -41,10 +41,10 @@ OWN_IDS = frozenset(
         "timeout",
     }
 )
-"""Fields that name what the run owns; with generated values in them, most requests would say nothing."""
+"""Fields that name what the run owns; with generated values in them, most requests would only test unknown ids."""
 OWN_NAMES = frozenset({"path", "source_path", "tinker_path", "base_model", "request_id"})
 """Fields that every second request has generated values in."""
-MakeBodies = Callable[[SchemaFaults, Any], Iterator[BadBody]]
+MakeBodies = Callable[[BadBodyMaker, Any], Iterator[BadBody]]
 NOUNS = {
     "session": "sessions",
     "training": "models and training",
@@ -56,34 +56,34 @@ BAD_KINDS: tuple[tuple[str, str, MakeBodies], ...] = (
     (
         "Reject a request without a required field with 422, and name the field.",
         "without a required field",
-        SchemaFaults.missing,
+        BadBodyMaker.missing,
     ),
     (
         "Check the types of all fields before you use them, and reject wrong ones with 422.",
         "with a value of a wrong type",
-        SchemaFaults.wrong_types,
+        BadBodyMaker.wrong_types,
     ),
     (
         "Check the limits and enumerations of the contract, integers of 64 bits among them, and answer with 422.",
         "with a value beyond its limits",
-        SchemaFaults.out_of_bounds,
+        BadBodyMaker.out_of_bounds,
     ),
 )
 
 
-def _register(number: int, family: str, remedy: str, fault: str, make_bodies: MakeBodies) -> None:
+def _register(number: int, family: str, remedy: str, error: str, make_bodies: MakeBodies) -> None:
     async def test(server: Server) -> None:
         await _expect_refusals(server, family, make_bodies)
 
-    test.__doc__ = f"Requests about {NOUNS[family]} {fault} are refused with a 4xx, or their work fails."
+    test.__doc__ = f"Requests about {NOUNS[family]} {error} are refused with a 4xx, or their work fails."
     # A server may take a default for a missing field; that it does not answer with a 5xx is a requirement below.
-    register = AREA.may if make_bodies is SchemaFaults.missing else AREA.should
+    register = AREA.may if make_bodies is BadBodyMaker.missing else AREA.should
     register(number, contract=FAMILIES[family], remedy=remedy, needs=("MOD-001", "SMP-001"))(test)
 
 
 for _row, _family in enumerate(FAMILIES):
-    for _column, (_remedy, _fault, _make_bodies) in enumerate(BAD_KINDS):
-        _register(1 + len(BAD_KINDS) * _row + _column, _family, _remedy, _fault, _make_bodies)
+    for _column, (_remedy, _error, _make_bodies) in enumerate(BAD_KINDS):
+        _register(1 + len(BAD_KINDS) * _row + _column, _family, _remedy, _error, _make_bodies)
 
 
 def _register_valid(number: int, family: str) -> None:
@@ -136,7 +136,7 @@ async def _send_bad(server: Server, family: str, make_bodies: MakeBodies) -> _Fi
                 reason = f"a valid {operation}: {exchange.describe()}"
             continue
         method, path, body = await scene.body(operation)
-        for bad in make_bodies(_faults(server.contract, operation), body):
+        for bad in make_bodies(_errors(server.contract, operation), body):
             sent += 1
             try:
                 exchange, result = await scene.send(operation, method, path, bad.body)
@@ -144,7 +144,7 @@ async def _send_bad(server: Server, family: str, make_bodies: MakeBodies) -> _Fi
             except Violation as error:
                 received, exchange = error.received, error.exchange or exchange
             if received:
-                problems.append(_Problem(f"{operation}, {bad.fault}: {received}", received, exchange))
+                problems.append(_Problem(f"{operation}, {bad.error}: {received}", received, exchange))
     return _Findings(sent, tuple(problems), reason)
 
 
@@ -183,7 +183,7 @@ async def missing_fields_are_answered(server: Server) -> None:
     problems: list[_Problem] = []
     sent = 0
     for family in FAMILIES:
-        found = await _share_findings(server, family, SchemaFaults.missing)
+        found = await _share_findings(server, family, BadBodyMaker.missing)
         sent += found.sent
         problems += [problem for problem in found.problems if problem.received != ACCEPTED]
     _expect_no_problems(problems, sent, "a response to every request without a required field")
@@ -231,9 +231,9 @@ async def _require_answer(server: Server, operation: str, exchange: Exchange) ->
 
 
 @lru_cache(maxsize=64)
-def _faults(contract: Contract, operation: str) -> SchemaFaults:
-    """Return the faults of an operation, which keep the validators that they compiled."""
-    return SchemaFaults(contract.document, contract.request_schema(operation) or {})
+def _errors(contract: Contract, operation: str) -> BadBodyMaker:
+    """Return the errors of an operation, which keep the validators that they compiled."""
+    return BadBodyMaker(contract.document, contract.request_schema(operation) or {})
 
 
 def _problem(exchange: Exchange) -> str:

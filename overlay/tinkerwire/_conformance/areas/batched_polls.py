@@ -17,7 +17,7 @@ from ..subject.training_model import TOKENS
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("BAT", "batched_polls", "Batched polls and cancellation of samples")
-HANGS = Breakage("0.26.2", None, Feature.SAMPLE, "waits for samples for ever, if client/config asks for batched polls")
+HANGS = Breakage("0.26.2", None, Feature.SAMPLE, "waits for samples endlessly, if client/config asks for batched polls")
 COPY = 3
 """Number of a copy of a sampling client."""
 WAIT_S = 10.0
@@ -111,7 +111,7 @@ async def failed_sample_is_reported(server: Server) -> None:
     contract="FuturesRetrieveRequest.timeout",
     remedy="Answer a poll with timeout 0 at once, with no samples if none has finished.",
     needs=("BAT-001",),
-    breaks=[Breakage("0.26.2", None, Feature.SAMPLE, "cannot acknowledge samples, and repeats the attempt for ever")],
+    breaks=[Breakage("0.26.2", None, Feature.SAMPLE, "cannot acknowledge samples, and repeats the attempt endlessly")],
 )
 async def timeout_0_is_not_held(server: Server) -> None:
     """A poll with timeout 0 is answered without a wait."""
@@ -195,9 +195,9 @@ async def fetched_sample_is_not_reported(server: Server) -> None:
     10,
     operations=("retrieve_futures",),
     contract="retrieve_futures 404",
-    remedy="Refuse a poll for a sampling session that does not exist with 404; other clients retry for ever.",
+    remedy="Refuse a poll for a sampling session that does not exist with 404; other clients retry endlessly.",
     needs=("BAT-001",),
-    breaks=[Breakage("0.26.2", None, Feature.SAMPLE, "polls for ever after the server lost a sampling session")],
+    breaks=[Breakage("0.26.2", None, Feature.SAMPLE, "polls endlessly after the server lost a sampling session")],
 )
 async def unknown_session_is_refused(server: Server) -> None:
     """A batched poll for an unknown sampling session is refused with a 4xx that ends the polling."""

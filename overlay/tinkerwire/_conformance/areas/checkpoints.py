@@ -252,7 +252,7 @@ async def publish_of_unknown_is_an_error(server: Server) -> None:
     breaks=[_cannot("keeps checkpoints that it asked to delete", "0.9.0")],
 )
 async def save_sets_lifetime(server: Server) -> None:
-    """ttl_seconds of a save sets the time of deletion in the list; without it there is none."""
+    """ttl_seconds of a save sets the time of deletion in the list; without it, the time is null."""
     model = await server.model()
     limited = await model.save_weights(server.new_name(), ttl_seconds=LIFETIME_S)
     await _expect_lifetime(server, limited, LIFETIME_S)
@@ -292,7 +292,7 @@ async def ttl_can_be_set(server: Server) -> None:
     15,
     operations=("set_checkpoint_ttl",),
     contract=("set_checkpoint_ttl", "SetCheckpointTtlRequest.ttl_seconds"),
-    remedy="Keep the checkpoint for ever if ttl_seconds is null; it is always in the body.",
+    remedy="Never delete the checkpoint by itself if ttl_seconds is null; it is always in the body.",
     needs=("CKP-014",),
     breaks=[_cannot("loses checkpoints that it asked to keep", "0.13.1")],
 )

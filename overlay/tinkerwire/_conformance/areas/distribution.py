@@ -72,7 +72,7 @@ async def probabilities_are_consistent(server: Server) -> None:
     max_s=MAX_S,
 )
 async def temperature_1_samples_the_model(server: Server) -> None:
-    """At temperature 1 each token comes as often as its probability says (chi-square test, 1 error in a million)."""
+    """At temperature 1 each token comes as often as its probability (chi-square test, 1 error in a million)."""
     probabilities = _probabilities(await _reference(server))
     rest = {-1: max(1e-9, 1.0 - sum(probabilities.values()))}
     draws = await _draw(server, 1)
@@ -157,7 +157,7 @@ async def top_p_limits_tokens(server: Server) -> None:
     probabilities = _probabilities(await _reference(server))
     before = _probability_before(probabilities)
     draws = await _draw(server, 5, top_p=TOP_P)
-    # Where a token that the reference lacks belongs is unknown.
+    # The reference does not show the rank of a token that it lacks.
     outside = [token for token in draws.counts if before.get(token, 0.0) > TOP_P + SLACK]
     expected = f"tokens of the most likely {TOP_P:.0%} only"
     expect(not outside, expected, f"{len(outside)} others, such as {outside[:3]}", draws.exchange)
@@ -191,7 +191,7 @@ async def top_p_keeps_proportions(server: Server) -> None:
     max_s=MAX_S,
 )
 async def samples_are_independent(server: Server) -> None:
-    """A sample of a request has the token of the sample before it as often as chance says."""
+    """A sample of a request has the token of the sample before it as often as by chance."""
     probabilities = _probabilities(await _reference(server))
     draws = await _draw(server, 1)
     unknown = max(0.0, 1.0 - sum(probabilities.values()))
@@ -205,7 +205,7 @@ async def samples_are_independent(server: Server) -> None:
 
 
 async def _reference(server: Server) -> Draws:
-    """Return samples at temperature 1, which all tests share, and which tell the probabilities of tokens."""
+    """Return samples at temperature 1, which all tests share, and which show the probabilities of tokens."""
     return await server.share("reference samples", lambda: _sample_first_tokens(server, 0, {}))
 
 

@@ -163,7 +163,7 @@ async def unknown_id_is_not_found(server: Server) -> None:
 @AREA.must(
     10,
     contract=("RequestFailedResponse.error", "RequestFailedResponse.category"),
-    remedy="Report failed work with status 200, an error text and a category; a 5xx is retried for ever.",
+    remedy="Report failed work with status 200, an error text and a category; a 5xx is retried endlessly.",
     needs=("FUT-001",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "polls a failed operation forever, or hides its error")],
 )
@@ -256,7 +256,7 @@ async def ids_are_unique(server: Server) -> None:
     contract="RequestFailedResponse.error",
     remedy="Keep the error of failed work as long as a result.",
     needs=("FUT-010",),
-    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "waits for ever for failed work if one response is lost")],
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "waits endlessly for failed work if one response is lost")],
 )
 async def failure_can_be_fetched_twice(server: Server) -> None:
     """A failure can be fetched again, and is the same."""
@@ -322,7 +322,7 @@ async def results_come_in_any_order(server: Server) -> None:
     contract="retrieve_future 200",
     remedy="Run queued work whether or not a client polls for its result.",
     needs=("FUT-018",),
-    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "waits for ever for an operation behind one without a poll")],
+    breaks=[Breakage("0.3.0", None, Feature.TRAIN, "waits endlessly for an operation behind one without a poll")],
 )
 async def work_runs_without_polls(server: Server) -> None:
     """Work runs without polls: the result of a later operation comes although nobody asked for the earlier one."""
@@ -407,7 +407,7 @@ async def _failed_work(server: Server) -> Exchange:
     submission = QueuedWork("forward_backward", future, exchange)
     result = await server.futures.wait(submission)
     if result.failure is None:
-        # Whether such data is refused is a requirement of its own.
+        # Another requirement tests that such data is rejected.
         raise NotApplicable("the server accepts a datum with fewer targets than tokens")
     return result.exchange
 

@@ -1,4 +1,4 @@
-"""Requirements on the order of a model's operations by their seq_ids, and on operations that are sent again."""
+"""Requirements on the order of a model's operations by their seq_ids, and on repeated operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..subject.server import Server
 from ..subject.training_model import TOKENS, TrainingModel, logprobs_of, make_datum
 from ..violation import NotApplicable, Violation, expect
 
-AREA = Area("ORD", "order", "Order: seq_ids, and operations that are sent again")
+AREA = Area("ORD", "order", "Order: seq_ids, and repeated operations")
 REPEAT_RATE = 4 * RATE
 UNHELD_S = 2.0
 """Time within which an operation behind a gap must not end."""
@@ -180,7 +180,7 @@ async def models_count_apart(server: Server) -> None:
     await second.optim_step(learning_rate=0.0)
 
 
-# --- operations that are sent again -----------------------------------------------------------------------------------
+# --- repeated operations -----------------------------------------------------------------------------------
 
 
 @AREA.must(
@@ -191,7 +191,7 @@ async def models_count_apart(server: Server) -> None:
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "raises after a response that was lost")],
 )
 async def repeated_operation_has_same_result(server: Server) -> None:
-    """An operation that is sent again under its seq_id, with the same body and key, ends in the same output."""
+    """An operation that is repeated under its seq_id, with the same body and key, ends in the same output."""
     model = await server.new_model()
     request = server.client.encode(model.forward_call([make_datum()]))
     await _expect_same_outputs(server, [request, request])
@@ -205,7 +205,7 @@ async def repeated_operation_has_same_result(server: Server) -> None:
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "raises after a server was not reachable for a minute")],
 )
 async def repeated_operation_may_have_new_key(server: Server) -> None:
-    """An operation that is sent again under its seq_id, with a new idempotency key, ends in the same output."""
+    """An operation that is repeated under its seq_id, with a new idempotency key, ends in the same output."""
     model = await server.new_model()
     call = model.forward_call([make_datum()])
     await _expect_same_outputs(server, [server.client.encode(call), server.client.encode(call)])
@@ -219,7 +219,7 @@ async def repeated_operation_may_have_new_key(server: Server) -> None:
     breaks=[APPLIED_TWICE],
 )
 async def repeated_gradients_count_once(server: Server) -> None:
-    """The gradients of a forward_backward that is sent again count once."""
+    """The gradients of a repeated forward_backward count once."""
     # The other example has the same input and other targets, so that counting one twice gives another step.
     other = make_datum(targets=OTHER_TOKENS)
 
@@ -236,7 +236,7 @@ async def repeated_gradients_count_once(server: Server) -> None:
             await model.optim_step(learning_rate=REPEAT_RATE)
 
         what = "the same" if same_key else "another"
-        expectation = f"gradients that count once if they are sent again with {what} idempotency key"
+        expectation = f"gradients that count once if the operation is repeated with {what} idempotency key"
         await expect_equal_training(server, train_with_repetition, train_once, expectation)
 
 
@@ -248,7 +248,7 @@ async def repeated_gradients_count_once(server: Server) -> None:
     breaks=[APPLIED_TWICE],
 )
 async def repeated_step_counts_once(server: Server) -> None:
-    """An optim_step that is sent again changes the model once."""
+    """A repeated optim_step changes the model once."""
     for same_key in (True, False):
         model = await server.new_model()
         await model.forward_backward([make_datum()])
@@ -335,7 +335,7 @@ async def rejected_batch_leaves_no_gradients(server: Server) -> None:
 @AREA.must(
     22,
     contract=("OptimStepRequest.seq_id", "optim_step 422"),
-    remedy="Do not wait for ever for the seq_id of a request that you rejected: clients continue with the next one.",
+    remedy="Do not wait endlessly for the seq_id of a request that you rejected: clients continue with the next one.",
     needs=("TRN-003",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "cannot use the model any more after one rejected request")],
     max_s=150.0,

@@ -113,7 +113,7 @@ async def unknown_sampler_path_is_refused(server: Server) -> None:
 @AREA.must(
     6,
     contract="create_sampling_session 422",
-    remedy="Answer create_sampling_session with a text that is no path with a 4xx.",
+    remedy="Answer create_sampling_session with a text that is not a path with a 4xx.",
     needs=("SMP-001",),
     breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "samples from the base model in place of the weights")],
 )

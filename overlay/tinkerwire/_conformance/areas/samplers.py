@@ -62,7 +62,7 @@ async def creation_can_be_repeated(server: Server) -> None:
     contract=("create_sampling_session 404", "CreateSamplingSessionRequest.base_model"),
     remedy="Refuse a base_model that the server does not have with a 4xx.",
     needs=("SMP-001",),
-    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "gets samples of another model, or retries for ever")],
+    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "gets samples of another model, or retries endlessly")],
 )
 async def unknown_base_is_refused(server: Server) -> None:
     """A sampling session on a base model that does not exist is refused, or its samples are."""
@@ -87,7 +87,7 @@ async def unknown_base_is_refused(server: Server) -> None:
     contract=("asample 404", "SampleRequest.sampling_session_id"),
     remedy="Refuse a sample in a sampling session that does not exist with 404.",
     needs=("SMP-001",),
-    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "retries for ever, or gets samples of another model")],
+    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "retries endlessly, or gets samples of another model")],
 )
 async def unknown_session_is_refused(server: Server) -> None:
     """A sample in a sampling session that does not exist is refused."""
@@ -174,7 +174,7 @@ async def copies_have_numbers(server: Server) -> None:
     body = models.JoinSamplingSessionRequest(sampling_session_id=sampler.id)
     numbers = []
     for _ in range(3):
-        # A new call has a new idempotency key, so that it is no repetition.
+        # A new call has a new idempotency key, so that it does not repeat the first.
         joined, exchange = await server.client.call(join_sampling_session(body=body))
         numbers.append(joined.client_counter)
         expect(joined.client_counter > 0, "a number above 0", f"{joined.client_counter}", exchange)

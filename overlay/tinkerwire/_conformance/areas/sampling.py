@@ -434,7 +434,7 @@ async def base_model_needs_no_session(server: Server) -> None:
     contract="ImageChunk",
     remedy="Refuse images with a 4xx if the model has none, and sample otherwise.",
     needs=("SMP-001",),
-    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "retries a prompt with an image for ever")],
+    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "retries a prompt with an image endlessly")],
 )
 async def image_is_served_or_refused(server: Server) -> None:
     """A prompt with an image ends in samples, in a failure or in a 4xx, and not in a 5xx."""
@@ -458,7 +458,7 @@ async def image_is_served_or_refused(server: Server) -> None:
     contract="SampleRequest.prompt",
     remedy="Refuse an empty prompt with a 4xx, or sample from the start of a text.",
     needs=("SMP-001",),
-    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "retries an empty prompt for ever")],
+    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "retries an empty prompt endlessly")],
 )
 async def empty_prompt_ends(server: Server) -> None:
     """An empty prompt ends in samples, in a failure or in a 4xx, and not in a 5xx."""
@@ -507,7 +507,7 @@ async def long_prompt_is_refused(server: Server) -> None:
     contract="SampleRequest.prompt",
     remedy="Compare the tokens of a prompt with the size of the vocabulary when the request arrives.",
     needs=("SMP-001",),
-    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "polls for the result of a bad prompt for ever")],
+    breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "polls for the result of a bad prompt endlessly")],
 )
 async def unknown_token_is_refused(server: Server) -> None:
     """A token outside the vocabulary is refused by a failure or a 4xx, and later samples work."""
@@ -548,7 +548,7 @@ async def _expect_stop_at_token(server: Server) -> tuple[int, list[int]]:
     result = await server.futures.run(sampler.sample_call(temperature=0, max_tokens=LENGTH, stop=[token]))
     sequence = result.value.sequences[0]
     stopped = list(sequence.tokens)
-    # Whether the stop token itself is returned is a requirement of its own.
+    # Another requirement tests the stop token itself.
     fits = stopped in (tokens[:place], tokens[: place + 1]) and str(sequence.stop_reason) == "stop"
     expect(fits, f"the end of {tokens} at {token}", f"{stopped}, {sequence.stop_reason}", result.exchange)
     return token, stopped

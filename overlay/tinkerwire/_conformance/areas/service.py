@@ -158,7 +158,7 @@ async def flags_name_existing_operations(server: Server) -> None:
     10,
     since=CONFIG_SINCE,
     contract="ClientConfigRequest.sdk_version",
-    remedy="Answer client/config for every sdk_version, also for versions that the server does not know.",
+    remedy="Answer client/config endlesslyy sdk_version, also for versions that the server does not know.",
     needs=("SRV-006",),
     breaks=[CANNOT_READ_CONFIG],
 )

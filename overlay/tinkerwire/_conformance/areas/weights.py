@@ -402,7 +402,7 @@ async def unknown_path_is_refused(server: Server) -> None:
 @AREA.must(
     20,
     contract="load_weights 422",
-    remedy="Answer load_weights of a text that is no path with a 4xx.",
+    remedy="Answer load_weights of a text that is not a path with a 4xx.",
     needs=("MOD-001",),
     breaks=[IGNORES_REFUSAL],
 )

@@ -28,7 +28,7 @@ def list_run(server: Server, run_id: str) -> Call[models.CheckpointsListResponse
 
 
 async def find_checkpoint(server: Server, path: str) -> tuple[models.Checkpoint, Exchange]:
-    """Return the entry of a checkpoint in the list of its run; raise Violation if there is none."""
+    """Return the entry of a checkpoint in the list of its run; raise Violation if it is absent."""
     page, exchange = await server.client.call(list_run(server, parse_checkpoint_address(path).training_run_id))
     for entry in page.checkpoints:
         if entry.tinker_path == path:

@@ -37,7 +37,7 @@ def upper_tail(statistic: float, degrees: int) -> float:
     than ``degrees / 2``.
 
     Raises:
-        ValueError: the number of degrees is odd, or not positive.
+        ValueError: the number of degrees is not even, or not positive.
     """
     if degrees < 2 or degrees % 2:
         raise ValueError(f"the number of degrees of freedom must be even and positive, got {degrees}")
@@ -49,7 +49,7 @@ def upper_tail(statistic: float, degrees: int) -> float:
 
 
 def _cells(weights: Mapping[int, float], total: int) -> list[Sequence[int]]:
-    """Return an odd number of groups of tokens, each with an expected count of MIN_EXPECTED or more."""
+    """Return groups of tokens, whose number is not even, each with an expected count of MIN_EXPECTED or more."""
     scale = total / (sum(weights.values()) or 1.0)
     cells: list[list[int]] = []
     cell: list[int] = []

@@ -23,9 +23,9 @@ from ..violation import Blocked, expect
 from .refusal import attempt, is_refused
 
 TRAINED = ("TRN-001", "TRN-002", "TRN-003")
-"""Requirements without which there is no trained checkpoint."""
+"""Requirements without which a trained checkpoint cannot be made."""
 MIN_CHANGE = 0.05
-"""Smallest change of log probabilities by which a test tells two states of a model apart."""
+"""Smallest change of log probabilities by which a test distinguishes two states of a model."""
 ABSENT_NAME = "no-such-checkpoint"
 MALFORMED_PATHS = ("weights", "/etc/passwd", f"{TINKER_SCHEME}../../{ABSENT_NAME}")
 OTHER_TARGETS = tuple(reversed(TOKENS))
@@ -129,7 +129,7 @@ def distance(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def require_change(before: Sequence[float], after: Sequence[float]) -> None:
-    """Raise Blocked if training has hardly changed the log probabilities, so that states cannot be told apart."""
+    """Raise Blocked if training has hardly changed the log probabilities, so that states cannot be distinguished."""
     if not distance(before, after) > MIN_CHANGE:
         raise Blocked(f"training changed the log probabilities by {distance(before, after):.2g} only")
 

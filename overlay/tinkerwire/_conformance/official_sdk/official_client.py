@@ -1,4 +1,4 @@
-"""Requests of one version of the official SDK, and its reading of responses, which is no stricter than its own."""
+"""Requests of one version of the official SDK, and the responses that it accepts."""
 
 from __future__ import annotations
 

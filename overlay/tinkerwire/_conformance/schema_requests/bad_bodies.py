@@ -1,7 +1,7 @@
 """Bodies that a schema rejects, each made from a valid one by a single change.
 
-The changes follow from the schema alone, so that a failure names one field and one fault. Random data would repeat
-them, and could not tell which fault a server did not notice.
+The changes follow from the schema alone, so that a failure names one field and one error. Random data would repeat
+them, and would not show which error a server did not notice.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Path = tuple[str | int, ...]
 
 @attrs.frozen
 class BadBody:
-    """A body with one fault."""
+    """A body with one error."""
 
-    fault: str
-    """The fault in words, such as ``model_id is missing``."""
+    error: str
+    """The error in words, such as ``model_id is missing``."""
     body: Any
 
 
-class SchemaFaults:
-    """The faults that a schema knows.
+class BadBodyMaker:
+    """Maker of bodies with one error each, from valid bodies.
 
     Args:
         document: the contract of one wire version.
@@ -127,9 +127,9 @@ class SchemaFaults:
             self._validators[id(schema)] = (schema, validator)
         return self._validators[id(schema)][1]
 
-    def _bad(self, fault: str, body: Any) -> Iterator[BadBody]:
+    def _bad(self, error: str, body: Any) -> Iterator[BadBody]:
         if not self._is_valid(body):
-            yield BadBody(fault, body)
+            yield BadBody(error, body)
 
 
 def _required(schema: Document) -> list[str]:

@@ -61,7 +61,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 @attrs.define
 class Scene:
-    """What the requests of one test are about: a session, and a model, a sampler and a checkpoint in it."""
+    """Objects that the requests of one test name: a session, and a model, a sampler and a checkpoint in it."""
 
     server: Server
     session_id: str
@@ -85,7 +85,7 @@ class Scene:
         """Return the operations of a family that the server has, with a JSON body.
 
         Raises:
-            NotApplicable: there is none.
+            NotApplicable: the server has no such operation.
         """
         contract = self.server.contract
         names = [
