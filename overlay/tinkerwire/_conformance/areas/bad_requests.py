@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from ..checks.refusal import is_refused
 from ..client.contract import Contract
+from ..client.futures import find_failure, is_rejection
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..schema_requests.bad_bodies import BadBody, BadBodyMaker
@@ -240,7 +240,6 @@ def _problem(exchange: Exchange) -> str:
     """Return what is wrong with the response to a bad request; an empty text for a refusal."""
     if exchange.response is None:
         return exchange.error
-    try:
-        return "" if is_refused(exchange) else ACCEPTED
-    except Violation as error:
-        return error.received
+    if exchange.status == 200:
+        return ACCEPTED if find_failure(exchange) is None else ""
+    return "" if is_rejection(exchange) else exchange.describe()

@@ -28,7 +28,7 @@ from ..checks.checkpoint_lists import (
     training_path,
     with_zone,
 )
-from ..checks.refusal import expect_rejection
+from ..checks.rejection import require_rejected_call
 from ..checks.saved_weights import ABSENT_NAME
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
@@ -126,7 +126,7 @@ async def size_is_positive(server: Server) -> None:
 )
 async def list_of_unknown_run_is_an_error(server: Server) -> None:
     """The list of a run that does not exist is answered with a 4xx."""
-    await expect_rejection(server, list_run(server, "no-such-run"))
+    await require_rejected_call(server, list_run(server, "no-such-run"))
 
 
 @AREA.should(
@@ -240,7 +240,7 @@ async def unpublish_makes_private(server: Server) -> None:
 async def publish_of_unknown_is_an_error(server: Server) -> None:
     """publish_checkpoint of a checkpoint that does not exist is answered with a 4xx."""
     absent = await absent_address(server)
-    await expect_rejection(server, publish_checkpoint(absent.training_run_id, absent.checkpoint_id))
+    await require_rejected_call(server, publish_checkpoint(absent.training_run_id, absent.checkpoint_id))
 
 
 @AREA.should(
@@ -315,10 +315,10 @@ async def wrong_ttl_is_an_error(server: Server) -> None:
     """set_checkpoint_ttl of an unknown checkpoint, or with a negative time, is answered with a 4xx."""
     absent = await absent_address(server)
     body = models.SetCheckpointTtlRequest(ttl_seconds=LIFETIME_S)
-    await expect_rejection(server, set_checkpoint_ttl(absent.training_run_id, absent.checkpoint_id, body=body))
+    await require_rejected_call(server, set_checkpoint_ttl(absent.training_run_id, absent.checkpoint_id, body=body))
     address = parse_checkpoint_address(await new_path(server))
     body = models.SetCheckpointTtlRequest(ttl_seconds=-LIFETIME_S)
-    await expect_rejection(server, set_checkpoint_ttl(address.training_run_id, address.checkpoint_id, body=body))
+    await require_rejected_call(server, set_checkpoint_ttl(address.training_run_id, address.checkpoint_id, body=body))
 
 
 @AREA.should(
@@ -354,7 +354,7 @@ async def delete_removes_one(server: Server) -> None:
 async def delete_of_unknown_is_an_error(server: Server) -> None:
     """delete_checkpoint of a checkpoint that does not exist is answered with a 4xx."""
     absent = await absent_address(server)
-    await expect_rejection(server, delete_checkpoint(absent.training_run_id, absent.checkpoint_id))
+    await require_rejected_call(server, delete_checkpoint(absent.training_run_id, absent.checkpoint_id))
 
 
 # --- description -----------------------------------------------------------------------------------------------------
@@ -397,7 +397,7 @@ async def weights_info_of_unknown_is_an_error(server: Server) -> None:
     """weights_info of weights that do not exist is answered with a 4xx."""
     model = await server.model()
     path = f"{TINKER_SCHEME}{model.id}/{CHECKPOINT_SEGMENTS['training']}/{ABSENT_NAME}"
-    await expect_rejection(server, weights_info(body=models.WeightsInfoRequest(tinker_path=path)))
+    await require_rejected_call(server, weights_info(body=models.WeightsInfoRequest(tinker_path=path)))
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------

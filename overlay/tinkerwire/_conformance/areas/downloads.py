@@ -14,7 +14,7 @@ from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 
 from ..._checkpoints.paths import parse_checkpoint_address
 from ..checks.checkpoint_lists import absent_address, sampler_path, training_path, with_zone
-from ..checks.refusal import expect_rejection
+from ..checks.rejection import require_rejected_call
 from ..checks.saved_weights import ABSENT_NAME, expect_equal, get_logprobs, trained_checkpoint
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
@@ -78,7 +78,7 @@ async def archive_is_whole(server: Server) -> None:
 async def archive_of_unknown_is_an_error(server: Server) -> None:
     """get_checkpoint_archive_url of a checkpoint that does not exist is answered with a 4xx."""
     absent = await absent_address(server, "sampler")
-    await expect_rejection(server, get_checkpoint_archive_url(absent.training_run_id, absent.checkpoint_id))
+    await require_rejected_call(server, get_checkpoint_archive_url(absent.training_run_id, absent.checkpoint_id))
 
 
 @AREA.should(
@@ -136,9 +136,9 @@ async def external_weights_can_be_downloaded(server: Server) -> None:
 async def urls_of_other_weights_are_an_error(server: Server) -> None:
     """get_external_weights_urls of unknown weights, or of weights for training, is answered with a 4xx."""
     absent = await absent_address(server, "external")
-    await expect_rejection(server, get_external_weights_urls(absent.training_run_id, absent.checkpoint_id))
+    await require_rejected_call(server, get_external_weights_urls(absent.training_run_id, absent.checkpoint_id))
     address = parse_checkpoint_address(await training_path(server))
-    await expect_rejection(server, get_external_weights_urls(address.training_run_id, address.checkpoint_id))
+    await require_rejected_call(server, get_external_weights_urls(address.training_run_id, address.checkpoint_id))
 
 
 # --- copies -----------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ async def copy_of_unknown_is_an_error(server: Server) -> None:
     """copy_weights of weights that do not exist is answered with a 4xx."""
     model = await server.model()
     path = f"{TINKER_SCHEME}{model.id}/{CHECKPOINT_SEGMENTS['training']}/{ABSENT_NAME}"
-    await expect_rejection(server, copy_weights(body=await _copy_request(server, path)))
+    await require_rejected_call(server, copy_weights(body=await _copy_request(server, path)))
 
 
 async def _archive_url(server: Server) -> tuple[str, datetime | None, Exchange]:

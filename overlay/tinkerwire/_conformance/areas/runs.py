@@ -11,7 +11,7 @@ from tinkerwire_generated.api.session import get_session, list_sessions, search_
 from tinkerwire_generated.api.training import create_model
 
 from ..checks.checkpoint_lists import find_in_pages, has_zone, new_path, sampler_path
-from ..checks.refusal import expect_rejection
+from ..checks.rejection import require_rejected_call
 from ..requirement import Area, Breakage, Feature
 from ..subject.server import LORA_RANK, Server
 from ..violation import NotApplicable, expect
@@ -76,7 +76,7 @@ async def run_has_newest_checkpoints(server: Server) -> None:
 )
 async def unknown_run_is_an_error(server: Server) -> None:
     """get_training_run of a run that does not exist is answered with a 4xx."""
-    await expect_rejection(server, get_training_run("no-such-run"))
+    await require_rejected_call(server, get_training_run("no-such-run"))
 
 
 @AREA.should(
@@ -201,7 +201,7 @@ async def session_lists_models_and_samplers(server: Server) -> None:
 )
 async def unknown_session_is_an_error(server: Server) -> None:
     """get_session of a session that does not exist is answered with a 4xx."""
-    await expect_rejection(server, get_session("no-such-session"))
+    await require_rejected_call(server, get_session("no-such-session"))
 
 
 @AREA.should(
@@ -235,7 +235,7 @@ async def sampler_is_described(server: Server) -> None:
 )
 async def unknown_sampler_is_an_error(server: Server) -> None:
     """get_sampler of a sampling session that does not exist is answered with a 4xx."""
-    await expect_rejection(server, get_sampler("no-such-sampler"))
+    await require_rejected_call(server, get_sampler("no-such-sampler"))
 
 
 @AREA.may(

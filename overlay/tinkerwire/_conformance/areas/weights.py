@@ -6,7 +6,7 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.weights import load_weights, save_weights, save_weights_for_sampler
 from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 
-from ..checks.refusal import attempt, expect_refusal, is_refused
+from ..checks.rejection import require_rejection
 from ..checks.saved_weights import (
     ABSENT_NAME,
     MALFORMED_PATHS,
@@ -169,7 +169,7 @@ async def used_name_is_refused(server: Server) -> None:
     name = server.new_name()
     await model.save_weights(name)
     body = models.SaveWeightsRequest(model_id=model.id, path=name, seq_id=model.take_seq_id())
-    await expect_refusal(server, save_weights(body=body))
+    await require_rejection(server, save_weights(body=body), "a name that is in use")
 
 
 @AREA.should(
@@ -207,10 +207,10 @@ async def slash_in_name_is_safe(server: Server) -> None:
     """save_weights refuses a name with a slash, or returns a path of three parts for it."""
     model = await server.new_model()
     body = models.SaveWeightsRequest(model_id=model.id, path=f"{server.new_name()}/a", seq_id=model.take_seq_id())
-    exchange = await attempt(server, save_weights(body=body))
-    if is_refused(exchange):
+    result, exchange = await server.futures.attempt(save_weights(body=body))
+    if result is None:
         return
-    path = str(exchange.json().get("path"))
+    path = str(result.value.path)
     server.saved_paths.append(path)
     parts = path.removeprefix(TINKER_SCHEME).split("/")
     expect(len(parts) == 3, "a refusal, or a path of three parts", path, exchange)
@@ -233,7 +233,7 @@ async def negative_ttl_is_refused(server: Server) -> None:
     body = models.SaveWeightsRequest(
         model_id=model.id, path=server.new_name(), ttl_seconds=-3600, seq_id=model.take_seq_id()
     )
-    await expect_refusal(server, save_weights(body=body))
+    await require_rejection(server, save_weights(body=body), "a negative ttl_seconds")
 
 
 @AREA.must(
@@ -396,7 +396,7 @@ async def unknown_path_is_refused(server: Server) -> None:
     """load_weights of a checkpoint that does not exist is refused."""
     model = await server.new_model()
     path = f"{TINKER_SCHEME}{model.id}/{CHECKPOINT_SEGMENTS['training']}/{ABSENT_NAME}"
-    await expect_refusal(server, model.load_weights_call(path))
+    await require_rejection(server, model.load_weights_call(path), "an unknown path")
 
 
 @AREA.must(
@@ -409,7 +409,7 @@ async def unknown_path_is_refused(server: Server) -> None:
 async def malformed_path_is_refused(server: Server) -> None:
     """load_weights of a text that is not a path is refused."""
     for path in MALFORMED_PATHS:
-        await expect_refusal(server, (await server.new_model()).load_weights_call(path))
+        await require_rejection(server, (await server.new_model()).load_weights_call(path), f"the path {path}")
 
 
 @AREA.must(
@@ -424,7 +424,8 @@ async def deleted_checkpoint_is_refused(server: Server) -> None:
     model = await server.new_model()
     path = await model.save_weights(server.new_name())
     await delete(server, path)
-    await expect_refusal(server, (await server.new_model()).load_weights_call(path))
+    call = (await server.new_model()).load_weights_call(path)
+    await require_rejection(server, call, "the path of a deleted checkpoint")
 
 
 @AREA.should(
@@ -436,7 +437,8 @@ async def deleted_checkpoint_is_refused(server: Server) -> None:
 async def sampler_weights_cannot_be_loaded(server: Server) -> None:
     """load_weights of weights that were saved for sampling is refused."""
     path = await (await server.model()).save_for_sampler(server.new_name())
-    await expect_refusal(server, (await server.new_model()).load_weights_call(path))
+    call = (await server.new_model()).load_weights_call(path)
+    await require_rejection(server, call, "weights for sampling")
 
 
 @AREA.must(
@@ -450,6 +452,6 @@ async def other_rank_is_refused(server: Server) -> None:
     """load_weights into a model of another rank is refused, or restores the weights completely."""
     saved = await trained_checkpoint(server)
     model = await server.new_model(rank=LORA_RANK // 2)
-    exchange = await attempt(server, model.load_weights_call(saved.path))
-    if not is_refused(exchange):
+    result, exchange = await server.futures.attempt(model.load_weights_call(saved.path))
+    if result is not None:
         expect_equal("a refusal, or the saved weights", await get_logprobs(model), saved.saved, exchange)

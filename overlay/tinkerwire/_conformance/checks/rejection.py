@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
+from typing import Any
 
 import attrs
 
 from tinkerwire_base.call import Call, WireRequest
 from tinkerwire_generated import models
 
-from ..client.futures import MAX_PAUSE_S, PAUSE_S, RESULT_TIMEOUT_S, QueuedWork, is_unready
+from ..client.futures import RESULT_TIMEOUT_S, QueuedWork, is_rejection
 from ..exchange import Exchange
 from ..subject.server import Server
-from ..violation import Violation
-
-UNSPECIFIC_STATUSES = (408, 429)
-"""Statuses within 4xx that do not reject the content of a request."""
+from ..violation import Violation, expect
 
 
 @attrs.frozen
@@ -46,7 +42,7 @@ async def submit_or_reject(
         Violation: the status is neither 200 nor a 4xx that rejects the content.
     """
     exchange = await server.client.send(request or server.client.encode(call))
-    if _is_rejection(exchange):
+    if is_rejection(exchange):
         return Rejection(exchange, at_submission=True)
     name = call.operation.name
     if exchange.status != 200:
@@ -66,19 +62,9 @@ async def find_rejection(
     """
     if isinstance(submission, Rejection):
         return submission
-    deadline, pause, polls = time.monotonic() + timeout_s, PAUSE_S, 0
-    while True:
-        exchange = await server.futures.poll(submission, polls)
-        if _is_rejection(exchange):
-            return Rejection(exchange, at_submission=False)
-        if not is_unready(exchange):
-            result = server.futures.read(submission, exchange)
-            return None if result.failure is None else Rejection(exchange, at_submission=False)
-        if time.monotonic() > deadline:
-            raise Violation(f"an end of {submission.operation} within {timeout_s:g} s", "none", exchange)
-        polls += 1
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, MAX_PAUSE_S)
+    exchange, _ = await server.futures.poll_to_end(submission, timeout_s)
+    is_rejected = is_rejection(exchange) or server.futures.read(submission, exchange).failure is not None
+    return Rejection(exchange, at_submission=False) if is_rejected else None
 
 
 async def require_rejection(
@@ -106,5 +92,8 @@ async def require_rejection(
     return rejection
 
 
-def _is_rejection(exchange: Exchange) -> bool:
-    return 400 <= exchange.status < 500 and exchange.status not in UNSPECIFIC_STATUSES
+async def require_rejected_call(server: Server, call: Call[Any]) -> None:
+    """Raise Violation unless the server answers a call without queued work with a 4xx of the contract."""
+    exchange = await server.client.send(server.client.encode(call))
+    expect(is_rejection(exchange), "a rejection with a 4xx", exchange.describe(), exchange)
+    server.client.require_contract(call.operation.name, exchange)

@@ -14,13 +14,12 @@ from tinkerwire_generated.api.weights import save_weights, save_weights_for_samp
 from tinkerwire_generated.constants import TINKER_SCHEME
 
 from ..._checkpoints.paths import parse_checkpoint_address
-from ..client.futures import Result
+from ..client.futures import Result, is_rejection
 from ..exchange import Exchange
 from ..subject.sampler import LOGPROB_TOLERANCE, OpenSampler
 from ..subject.server import Server
 from ..subject.training_model import TOKENS, TrainingModel, make_datum
 from ..violation import Blocked, expect
-from .refusal import attempt, is_refused
 
 TRAINED = ("TRN-001", "TRN-002", "TRN-003")
 """Requirements without which a trained checkpoint cannot be made."""
@@ -167,18 +166,17 @@ async def expect_weights(
 
 
 async def sample_from(server: Server, path: str) -> tuple[OpenSampler | None, Exchange]:
-    """Open a sampling session on a path and sample; without a sampler, the exchange is the refusal."""
+    """Open a sampling session on a path and sample; without a sampler, the exchange is the rejection."""
     session_id = await server.session()
     number = server.take_sampler_seq_id(session_id)
     body = models.CreateSamplingSessionRequest(session_id=session_id, sampling_session_seq_id=number, model_path=path)
     call = create_sampling_session(body=body)
     exchange = await server.client.send(server.client.encode(call))
-    if exchange.status != 200:
-        is_refused(exchange)
+    if is_rejection(exchange):
         return None, exchange
     sampler = OpenSampler(server.client, server.client.read(call, exchange).sampling_session_id)
-    exchange = await attempt(server, sampler.sample_call())
-    return (None if is_refused(exchange) else sampler), exchange
+    result, exchange = await server.futures.attempt(sampler.sample_call())
+    return (None if result is None else sampler), exchange
 
 
 async def expect_no_sampler(server: Server, path: str) -> None:

@@ -24,6 +24,8 @@ HELD_POLL_TIMEOUT_S = 330.0
 """Time for which a server may hold a poll; some hold it for 300 s."""
 PAUSE_S = 0.02
 MAX_PAUSE_S = 0.5
+RETRIED_REJECTIONS = (408, 429)
+"""Statuses within 4xx that do not reject the content of a request."""
 
 
 @attrs.frozen
@@ -111,12 +113,23 @@ class Futures:
         Raises:
             Violation: a poll is rejected, the result does not come, or it does not fit the contract.
         """
+        exchange, unready = await self.poll_to_end(submission, timeout_s)
+        return self.read(submission, exchange, unready)
+
+    async def poll_to_end(
+        self, submission: QueuedWork, timeout_s: float = RESULT_TIMEOUT_S
+    ) -> tuple[Exchange, tuple[Exchange, ...]]:
+        """Poll until the work has ended; return the last poll, whatever its response is, and those before it.
+
+        Raises:
+            Violation: the work does not end in time.
+        """
         deadline, pause = time.monotonic() + timeout_s, PAUSE_S
         unready: list[Exchange] = []
         while True:
             exchange = await self.poll(submission, len(unready))
             if not is_unready(exchange):
-                return self.read(submission, exchange, tuple(unready))
+                return exchange, tuple(unready)
             unready.append(exchange)
             if time.monotonic() > deadline:
                 raise Violation(f"the result of {submission.operation} within {timeout_s:g} s", "none", exchange)
@@ -128,9 +141,9 @@ class Futures:
         name = submission.operation
         if exchange.response is None or exchange.status != 200:
             raise Violation(f"the result of {name}", exchange.describe(), exchange)
-        body = None if exchange.media_type == PROTOBUF else exchange.json()
-        if isinstance(body, dict) and "error" in body:
-            return Result(submission, exchange, None, str(body["error"]), unready)
+        failure = find_failure(exchange)
+        if failure is not None:
+            return Result(submission, exchange, None, failure, unready)
         errors = self._client.contract.result_errors(submission.result_type, exchange)
         if errors:
             raise Violation(f"a {submission.result_type} as in the contract", "; ".join(errors), exchange)
@@ -139,7 +152,7 @@ class Futures:
             if exchange.media_type == PROTOBUF:
                 value = codec.decode(exchange.response.content, kind)
             else:
-                value = self._client.structure(body, kind)
+                value = self._client.structure(exchange.json(), kind)
         except ValueError as error:
             raise Violation(f"a {submission.result_type} as in the contract", str(error), exchange) from None
         return Result(submission, exchange, value, None, unready)
@@ -156,29 +169,34 @@ class Futures:
         return result
 
     async def attempt(self, call: Call[models.UntypedAPIFuture]) -> tuple[Result | None, Exchange]:
-        """Submit work that the server may refuse, by a 4xx or by a failure.
+        """Submit work that the server may reject, by a 4xx for the submission or a poll, or by a failure.
 
         Returns:
-            The result, or None if the work was refused; and the exchange with the result or the refusal.
+            The result, or None if the work was rejected; and the exchange with the result or the rejection.
 
         Raises:
             Violation: the server responds with a 5xx, or not at all.
         """
         exchange = await self._client.send(self._client.encode(call))
-        if _is_refusal(exchange):
+        if is_rejection(exchange):
             return None, exchange
         submission = QueuedWork(call.operation.name, self._client.read(call, exchange), exchange)
-        try:
-            result = await self.wait(submission)
-        except Violation as error:
-            if error.exchange is not None and _is_refusal(error.exchange):
-                return None, error.exchange
-            raise
-        return (result if result.failure is None else None), result.exchange
+        exchange, unready = await self.poll_to_end(submission)
+        if is_rejection(exchange):
+            return None, exchange
+        result = self.read(submission, exchange, unready)
+        return (result if result.failure is None else None), exchange
 
 
-def _is_refusal(exchange: Exchange) -> bool:
-    return 400 <= exchange.status < 500 and exchange.status not in (408, 429)
+def is_rejection(exchange: Exchange) -> bool:
+    """Check whether a response rejects the content of a request: a 4xx that clients do not retry."""
+    return 400 <= exchange.status < 500 and exchange.status not in RETRIED_REJECTIONS
+
+
+def find_failure(exchange: Exchange) -> str | None:
+    """Return the error text in the response to a poll; None for a response that reports no failure."""
+    body = None if exchange.media_type == PROTOBUF else exchange.json()
+    return str(body["error"]) if isinstance(body, dict) and "error" in body else None
 
 
 def is_unready(exchange: Exchange) -> bool:
