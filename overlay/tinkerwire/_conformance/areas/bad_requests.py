@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from ..client.contract import Contract
-from ..client.futures import find_failure, is_rejection
+from ..client.futures import find_failure, is_final_rejection
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..schema_requests.bad_bodies import BadBody, BadBodyMaker
@@ -242,4 +242,4 @@ def _problem(exchange: Exchange) -> str:
         return exchange.error
     if exchange.status == 200:
         return ACCEPTED if find_failure(exchange) is None else ""
-    return "" if is_rejection(exchange) else exchange.describe()
+    return "" if is_final_rejection(exchange) else exchange.describe()

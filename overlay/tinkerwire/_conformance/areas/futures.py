@@ -400,8 +400,8 @@ async def _failed_work(server: Server) -> Exchange:
     call = model.forward_backward_call([make_datum(targets=[1])])  # fewer targets than tokens
     exchange = await server.client.send(server.client.encode(call))
     if exchange.status != 200:
-        is_rejection = 400 <= exchange.status < 500
-        expect(is_rejection, "a 4xx, or a result that reports the failure", exchange.describe(), exchange)
+        is_final_rejection = 400 <= exchange.status < 500
+        expect(is_final_rejection, "a 4xx, or a result that reports the failure", exchange.describe(), exchange)
         return exchange
     future = server.client.structure(exchange.json(), models.UntypedAPIFuture)
     submission = QueuedWork("forward_backward", future, exchange)

@@ -9,7 +9,7 @@ import attrs
 from tinkerwire_base.call import Call, WireRequest
 from tinkerwire_generated import models
 
-from ..client.futures import RESULT_TIMEOUT_S, QueuedWork, is_rejection
+from ..client.futures import RESULT_TIMEOUT_S, QueuedWork, is_final_rejection
 from ..exchange import Exchange
 from ..subject.server import Server
 from ..violation import Violation, expect
@@ -42,7 +42,7 @@ async def submit_or_reject(
         Violation: the status is neither 200 nor a 4xx that rejects the content.
     """
     exchange = await server.client.send(request or server.client.encode(call))
-    if is_rejection(exchange):
+    if is_final_rejection(exchange):
         return Rejection(exchange, at_submission=True)
     name = call.operation.name
     if exchange.status != 200:
@@ -63,7 +63,7 @@ async def find_rejection(
     if isinstance(submission, Rejection):
         return submission
     exchange, _ = await server.futures.poll_to_end(submission, timeout_s)
-    is_rejected = is_rejection(exchange) or server.futures.read(submission, exchange).failure is not None
+    is_rejected = is_final_rejection(exchange) or server.futures.read(submission, exchange).failure is not None
     return Rejection(exchange, at_submission=False) if is_rejected else None
 
 
@@ -95,5 +95,5 @@ async def require_rejection(
 async def require_rejected_call(server: Server, call: Call[Any]) -> None:
     """Raise Violation unless the server answers a call without queued work with a 4xx of the contract."""
     exchange = await server.client.send(server.client.encode(call))
-    expect(is_rejection(exchange), "a rejection with a 4xx", exchange.describe(), exchange)
+    expect(is_final_rejection(exchange), "a rejection with a 4xx", exchange.describe(), exchange)
     server.client.require_contract(call.operation.name, exchange)

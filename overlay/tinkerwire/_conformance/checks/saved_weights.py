@@ -14,7 +14,7 @@ from tinkerwire_generated.api.weights import save_weights, save_weights_for_samp
 from tinkerwire_generated.constants import TINKER_SCHEME
 
 from ..._checkpoints.paths import parse_checkpoint_address
-from ..client.futures import Result, is_rejection
+from ..client.futures import Result, is_final_rejection
 from ..exchange import Exchange
 from ..subject.sampler import LOGPROB_TOLERANCE, OpenSampler
 from ..subject.server import Server
@@ -172,7 +172,7 @@ async def sample_from(server: Server, path: str) -> tuple[OpenSampler | None, Ex
     body = models.CreateSamplingSessionRequest(session_id=session_id, sampling_session_seq_id=number, model_path=path)
     call = create_sampling_session(body=body)
     exchange = await server.client.send(server.client.encode(call))
-    if is_rejection(exchange):
+    if is_final_rejection(exchange):
         return None, exchange
     sampler = OpenSampler(server.client, server.client.read(call, exchange).sampling_session_id)
     result, exchange = await server.futures.attempt(sampler.sample_call())

@@ -178,17 +178,17 @@ class Futures:
             Violation: the server responds with a 5xx, or not at all.
         """
         exchange = await self._client.send(self._client.encode(call))
-        if is_rejection(exchange):
+        if is_final_rejection(exchange):
             return None, exchange
         submission = QueuedWork(call.operation.name, self._client.read(call, exchange), exchange)
         exchange, unready = await self.poll_to_end(submission)
-        if is_rejection(exchange):
+        if is_final_rejection(exchange):
             return None, exchange
         result = self.read(submission, exchange, unready)
         return (result if result.failure is None else None), exchange
 
 
-def is_rejection(exchange: Exchange) -> bool:
+def is_final_rejection(exchange: Exchange) -> bool:
     """Check whether a response rejects the content of a request: a 4xx that clients do not retry."""
     return 400 <= exchange.status < 500 and exchange.status not in RETRIED_REJECTIONS
 
