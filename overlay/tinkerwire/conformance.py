@@ -20,10 +20,12 @@ from tinkerwire_base.errors import APIConnectionError, TinkerError
 
 from ._conformance.catalogue import load_requirements
 from ._conformance.outcome import Outcome, Status
+from ._conformance.report.redaction import ReportRedaction
 from ._conformance.report.run_report import RunReport
 from ._conformance.requirement import Level, Requirement
 from ._conformance.run import RunObserver, RunSettings, perform_run
 from ._conformance.violation import ServerLost, Violation
+from ._credentials.secret import is_sendable
 from ._transport.address import EMBEDDED, refuse_plain_http, resolve_base_url
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def run_conformance(
 
     Raises:
         ValueError: an argument is invalid.
-        APIConnectionError: the server does not accept connections.
+        APIConnectionError: the server does not accept connections, or does not respond as a server of the Tinker API.
         TinkerError: the server issues no token for the key, or the key would be sent over plain HTTP.
         ImportError: the extra ``conformance`` is not installed.
 
@@ -92,7 +94,7 @@ def run_conformance(
         max_s=float("inf") if max_minutes is None else 60 * max_minutes,
     )
     settings.select()
-    with _open_address(settings) as resolved, _public_errors():
+    with _open_address(settings) as resolved, _public_errors(api_key):
         return asyncio.run(perform_run(resolved, observer or RunObserver()))
 
 
@@ -110,19 +112,22 @@ def _open_address(settings: RunSettings) -> Iterator[RunSettings]:
     if not url.startswith("http"):
         raise ValueError(f"url: {url!r} is not the address of a server; use an http(s) URL, or {EMBEDDED!r}")
     if settings.api_key is not None:
+        if not is_sendable(settings.api_key):
+            raise ValueError("api_key must be printable ASCII without blanks; copy it again")
         refuse_plain_http(url, None)
     yield attrs.evolve(settings, url=url)
 
 
 @contextmanager
-def _public_errors() -> Iterator[None]:
-    """Raise the errors of the kit as those of the client."""
+def _public_errors(api_key: str | None) -> Iterator[None]:
+    """Raise the errors of the kit as those of the client, without the key."""
+    redaction = ReportRedaction([] if api_key is None else [api_key])
     try:
         yield
     except ServerLost as error:
-        raise APIConnectionError(message=str(error)) from error
+        raise APIConnectionError(message=redaction.redact_text(str(error))) from None
     except Violation as error:
-        raise TinkerError(f"the server cannot be tested: {error}") from error
+        raise TinkerError(redaction.redact_text(f"the server cannot be tested: {error}")) from None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

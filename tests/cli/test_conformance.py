@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from tests.support.raw_server import close_after, raw_server
 
 from tinkerwire._cli.entry import main
 from tinkerwire.local import Quirks
@@ -129,6 +130,17 @@ def test_unreachable_server_has_code_3(capsys: pytest.CaptureFixture[str]) -> No
     assert err.count("\n") == 1
 
 
+def test_error_has_no_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """The error shows the response, but not the key that the response repeats."""
+    body = f'{{"detail": "bad key {OPAQUE_KEY}"}}'
+    head = f"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    with raw_server(close_after(f"{head}Connection: close\r\n\r\n{body}".encode())) as server:
+        code, out, err = run(capsys, server.url, *ONE, "--api-key", OPAQUE_KEY)
+    assert (code, out) == (3, "")
+    assert "bad key ***" in err
+    assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -140,6 +152,7 @@ def test_unreachable_server_has_code_3(capsys: pytest.CaptureFixture[str]) -> No
         (["local", "--only", OPAQUE_KEY], "argument --only: a value is neither an area nor an id"),
         (["local", "--wire", "9.9.9"], "argument --wire: wire version must be"),
         (["local", "--level", "all"], "argument --level"),
+        (["http://127.0.0.1:9", "--api-key", f"{OPAQUE_KEY}\n"], "api_key must be printable ASCII"),
         (["local", "--max-minutes", "0"], "argument --max-minutes"),
         (["local", "--baseline", "missing.json"], "argument --baseline: missing.json: No such file"),
         (["local", "--baseline", "empty.json"], "argument --baseline: empty.json is not a report"),

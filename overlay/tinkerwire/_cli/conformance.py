@@ -129,7 +129,9 @@ def cli(
             observer=progress,
         )
     except APIConnectionError as error:
-        click.echo(clean_line(f"tinkerwire conformance: {error}; check the URL, and that the server runs"), err=True)
+        click.echo(
+            clean_line(f"tinkerwire conformance: {error}; check the URL, the key, and that the server runs"), err=True
+        )
         ctx.exit(EXIT_UNREACHABLE)
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error

@@ -135,8 +135,9 @@ class ConformancePlugin:
                 opened = open_server(settings.url, settings.api_key, settings.wire, settings.model)
                 self._server = self._run(opened, OPENING_TIMEOUT_S)
             except Exception as error:
-                self._failure = f"{self._settings.url} cannot be tested: {error}"
-                pytest.fail(self._failure, pytrace=False)
+                secrets = [] if self._settings.api_key is None else [self._settings.api_key]
+                self._failure = ReportRedaction(secrets).redact_text(f"{self._settings.url} cannot be tested: {error}")
+                raise pytest.fail.Exception(self._failure, pytrace=False) from None
         return self._server
 
     def _start_loop(self) -> None:

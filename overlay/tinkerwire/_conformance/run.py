@@ -121,7 +121,7 @@ def make_report(
         url=settings.url,
         wire=server.wire,
         wire_evidence=server.evidence,
-        model=model,
+        model=None if model is None else redaction.redact_text(model),
         started_at=started_at,
         seconds=seconds,
         version=__version__,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.support.embedded import embedded_http_server
+from tests.support.raw_server import close_after, raw_server
 
 from tinkerwire._conformance.discovery.clues import Clue, choose_version, explain
 from tinkerwire._conformance.discovery.discover import discover, open_server
@@ -106,6 +107,25 @@ def test_unreachable_server() -> None:
         url = server.url
     with pytest.raises(ServerLost):
         asyncio.run(discover(url, KEY))
+
+
+@pytest.mark.parametrize("status", [200, 307, 401, 404, 500])
+def test_other_server(status: int) -> None:
+    """A server that responds to every path alike is not one of the Tinker API, or rejects the key."""
+    with (
+        _scripted_server(lambda method, path, body: (status, {"detail": "a page"})) as url,
+        pytest.raises(ServerLost, match="is not a server of the Tinker API, or rejects the key"),
+    ):
+        asyncio.run(discover(url, KEY))
+
+
+def test_silent_server() -> None:
+    """A server that closes connections without a response is reported as such."""
+    with (
+        raw_server(close_after()) as server,
+        pytest.raises(ServerLost, match="accepts connections, but does not respond"),
+    ):
+        asyncio.run(discover(server.url, KEY))
 
 
 def test_missing_path_and_unknown_id() -> None:

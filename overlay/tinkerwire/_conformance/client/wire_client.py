@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -14,6 +15,7 @@ import orjson
 from tinkerwire_base.call import JSON, Call, WireRequest, WireResponse
 from tinkerwire_base.conversion.converter import Converter
 
+from ..._futures.timeout import wait_for
 from ..._wire import codec
 from ..._wire.dialect import Dialect
 from ..exchange import Exchange
@@ -27,6 +29,9 @@ REUSE_S = 2.0
 """Time for which a connection stays open between requests; shorter than that of servers, which is 5 s for uvicorn."""
 RECENT_EXCHANGES = 32
 CHUNK_LENGTH = 16
+MAX_RESPONSE_BYTES = 256 * 2**20
+MAX_STEPS_PER_EXCHANGE = 5
+"""A response that comes in small pieces ends after this many times the time limit of a step."""
 
 
 class WireClient:
@@ -116,23 +121,15 @@ class WireClient:
         response: WireResponse | None = None
         error = ""
         try:
-            received = await self._http.request(
-                request.method,
-                url,
-                params=list(request.query) or None,
-                headers=dict(request.headers),
-                content=_chunks(request.content) if is_chunked else request.content,
-                timeout=timeout_s,
-            )
-            response = WireResponse(
-                status=received.status_code, headers=dict(received.headers), content=received.content
+            response = await wait_for(
+                self._receive(request, url, timeout_s, is_chunked=is_chunked), MAX_STEPS_PER_EXCHANGE * timeout_s
             )
         except httpx.ConnectError as reason:
             raise ServerLost(f"{self.base_url} does not accept connections: {reason}") from reason
-        except httpx.TimeoutException:
+        except (httpx.TimeoutException, asyncio.TimeoutError):
             error = f"no response within {timeout_s:g} s"
         except httpx.HTTPError as reason:
-            error = f"the connection broke: {type(reason).__name__}: {reason}"
+            error = f"the connection broke: {type(reason).__name__}{f': {reason}' if str(reason) else ''}"
         if response is not None and response.status >= 500:
             # Servers such as uvicorn close the connection after an exception, without saying so in the response.
             self._retired.append(self._http)
@@ -141,6 +138,22 @@ class WireClient:
         exchange = Exchange(request, f"{url}{query}", response, error, time.monotonic() - started)
         self.recent = [*self.recent[1 - RECENT_EXCHANGES :], exchange]
         return exchange
+
+    async def _receive(self, request: WireRequest, url: str, timeout_s: float, *, is_chunked: bool) -> WireResponse:
+        body = bytearray()
+        async with self._http.stream(
+            request.method,
+            url,
+            params=list(request.query) or None,
+            headers=dict(request.headers),
+            content=_chunks(request.content) if is_chunked else request.content,
+            timeout=timeout_s,
+        ) as received:
+            async for part in received.aiter_bytes():
+                body += part
+                if len(body) > MAX_RESPONSE_BYTES:
+                    raise httpx.ReadError(f"the response has more than {MAX_RESPONSE_BYTES} bytes")
+        return WireResponse(status=received.status_code, headers=dict(received.headers), content=bytes(body))
 
     async def download(self, url: str) -> Exchange:
         """Download a file without the key, and without following redirects; see :meth:`send`."""

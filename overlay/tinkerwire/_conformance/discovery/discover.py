@@ -14,6 +14,7 @@ from ..._wire.dialect import CONFIG_SINCE, Dialect
 from ..client.contract import Contract
 from ..client.wire_client import WireClient
 from ..subject.server import Server
+from ..violation import ServerLost
 from .clues import choose_version, explain
 from .probes import Probes
 
@@ -45,7 +46,7 @@ async def discover(base_url: str, api_key: str | None, wire: str | None = None) 
         wire: the version if it is known; then only the missing operations and the client config are found out.
 
     Raises:
-        ServerLost: the server does not accept connections.
+        ServerLost: the server does not accept connections, or does not respond as a server of the Tinker API.
         ValueError: the contract does not describe the version.
     """
     client = WireClient(base_url.rstrip("/"), api_key, Dialect.for_version(wire or NEWEST))
@@ -65,7 +66,7 @@ async def open_server(base_url: str, api_key: str | None, wire: str | None = Non
         model: name of the base model to test with; None for the first that the server names.
 
     Raises:
-        ServerLost: the server does not accept connections.
+        ServerLost: the server does not accept connections, or does not respond as a server of the Tinker API.
         ValueError: the contract does not describe the version.
         Violation: the server asks for a token and does not issue one.
     """
@@ -93,6 +94,8 @@ class _Discoverer:
         if config is not None and config.pjwt_auth_enabled:
             await self._exchange_key()
         existing = await self._probes.operations()
+        if self._probes.is_uniform or not any(existing.values()):
+            await self._report_other_server()
         evidence: tuple[str, ...] = ("set by the user",)
         if wire is None:
             clues = [
@@ -115,6 +118,8 @@ class _Discoverer:
 
     async def _read_config(self) -> tuple[tuple[str, ...], models.ClientConfigResponse | None]:
         exchange = await self._probes.send("POST", CONFIG_PATH, {"sdk_version": self._client.wire})
+        if exchange.response is None:
+            await self._require_response()
         body = exchange.json() if exchange.status == 200 else None
         if not isinstance(body, dict):
             return (), None
@@ -123,6 +128,17 @@ class _Discoverer:
         except ValueError:
             # A requirement of the area service reports it.
             return tuple(body), None
+
+    async def _require_response(self) -> None:
+        exchange = await self._probes.send("GET", "healthz")
+        if exchange.response is None:
+            raise ServerLost(f"{self._client.base_url} accepts connections, but does not respond: {exchange.error}")
+
+    async def _report_other_server(self) -> None:
+        exchange = await self._probes.send("GET", "get_server_capabilities")
+        raise ServerLost(
+            f"{self._client.base_url} is not a server of the Tinker API, or rejects the key: {exchange.describe()}"
+        )
 
     async def _exchange_key(self) -> None:
         exchange = await self._probes.send("POST", "auth/token", {})

@@ -116,6 +116,8 @@ class Probes:
         self._client = client
         self._limit = asyncio.Semaphore(MAX_CONCURRENT)
         self._unknown_paths: dict[str, Exchange] = {}
+        self.is_uniform = True
+        """True until the server answers the path of an operation in another way than unknown paths."""
         self.sessions: list[str] = []
         """Ids of the sessions that probes created."""
 
@@ -266,6 +268,7 @@ class Probes:
         path = re.sub(r"\{(\w+)\}", _path_value, operation.path).removeprefix("/api/v1/")
         body: dict[str, Any] | None = None if operation.method in ("GET", "DELETE") else {}
         exchange = await self.send(operation.method, path, body)
+        self.is_uniform = self.is_uniform and self._resembles_unknown_path(operation.method, path, exchange)
         return not self._is_unknown_path(operation.method, path, exchange)
 
     def _is_unknown_path(self, method: str, path: str, exchange: Exchange) -> bool:
@@ -277,8 +280,11 @@ class Probes:
         detail = _member(exchange, "detail")
         if isinstance(detail, str) and detail.strip().rstrip(".").lower() in MISSING_DETAILS:
             return True
+        return self._resembles_unknown_path(method, path, exchange)
+
+    def _resembles_unknown_path(self, method: str, path: str, exchange: Exchange) -> bool:
         unknown = self._unknown_paths.get(method)
-        if unknown is None or unknown.status != 404:
+        if unknown is None or unknown.status != exchange.status:
             return False
         return _content(exchange).replace(path.encode(), UNKNOWN_PATH.encode()) == _content(unknown)
 

@@ -36,17 +36,17 @@ class ReportRedaction:
         exchange, submission = outcome.exchange, outcome.submission
         return attrs.evolve(
             outcome,
-            expected=self._redact(outcome.expected),
-            received=self._redact(outcome.received),
-            reason=self._redact(outcome.reason),
-            parts=tuple((self._redact(name), self._redact(reason)) for name, reason in outcome.parts),
+            expected=self.redact_text(outcome.expected),
+            received=self.redact_text(outcome.received),
+            reason=self.redact_text(outcome.reason),
+            parts=tuple((self.redact_text(name), self.redact_text(reason)) for name, reason in outcome.parts),
             exchange=None if exchange is None else self._redact_exchange(exchange),
             submission=None if submission is None else self._redact_exchange(submission),
         )
 
     def _redact_exchange(self, exchange: Exchange) -> Exchange:
         request, response = exchange.request, exchange.response
-        query = tuple((name, self._redact(value)) for name, value in request.query)
+        query = tuple((name, self.redact_text(value)) for name, value in request.query)
         request = attrs.evolve(
             request,
             query=query,
@@ -63,21 +63,22 @@ class ReportRedaction:
             exchange,
             request=request,
             response=response,
-            url=self._redact(exchange.url),
-            error=self._redact(exchange.error),
+            url=self.redact_text(exchange.url),
+            error=self.redact_text(exchange.error),
         )
 
-    def _redact(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
+        """Return a text without secrets."""
         return KEY_TEXT.sub(PLACEHOLDER, self._known.redact_text(text))
 
     def _redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        return {name: PLACEHOLDER if _is_secret(name) else self._redact(value) for name, value in headers.items()}
+        return {name: PLACEHOLDER if _is_secret(name) else self.redact_text(value) for name, value in headers.items()}
 
     def _redact_content(self, content: bytes, headers: Mapping[str, str]) -> bytes:
         # latin-1 keeps every byte. Binary data may look like a key by chance, so only known keys are removed.
         text = content.decode("latin-1")
         is_binary = headers.get("content-type", "").startswith(PROTOBUF) or "\0" in text
-        return (self._known.redact_text(text) if is_binary else self._redact(text)).encode("latin-1")
+        return (self._known.redact_text(text) if is_binary else self.redact_text(text)).encode("latin-1")
 
 
 def _is_secret(name: str) -> bool:
