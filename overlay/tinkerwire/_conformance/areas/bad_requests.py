@@ -22,7 +22,7 @@ from ..subject.server import Server
 from ..violation import Blocked, NotApplicable, Violation, expect
 
 AREA = Area("BAD", "bad_requests", "Requests made from the schemas: bad and valid ones")
-ACCEPTED = "accepted"
+WAS_ACCEPTED = "accepted"
 MAX_NAMED = 5
 """Errors that a failure names."""
 GENERATED_REQUESTS = 8
@@ -136,7 +136,7 @@ async def _send_bad(server: Server, family: str, make_bodies: MakeBodies) -> _Fi
                 reason = f"a valid {operation}: {exchange.describe()}"
             continue
         method, path, body = await scene.body(operation)
-        for bad in make_bodies(_errors(server.contract, operation), body):
+        for bad in make_bodies(_bad_body_maker(server.contract, operation), body):
             sent += 1
             try:
                 exchange, result = await scene.send(operation, method, path, bad.body)
@@ -185,7 +185,7 @@ async def missing_fields_are_answered(server: Server) -> None:
     for family in FAMILIES:
         found = await _share_findings(server, family, BadBodyMaker.missing)
         sent += found.sent
-        problems += [problem for problem in found.problems if problem.received != ACCEPTED]
+        problems += [problem for problem in found.problems if problem.received != WAS_ACCEPTED]
     _expect_no_problems(problems, sent, "a response to every request without a required field")
 
 
@@ -231,8 +231,8 @@ async def _require_answer(server: Server, operation: str, exchange: Exchange) ->
 
 
 @lru_cache(maxsize=64)
-def _errors(contract: Contract, operation: str) -> BadBodyMaker:
-    """Return the errors of an operation, which keep the validators that they compiled."""
+def _bad_body_maker(contract: Contract, operation: str) -> BadBodyMaker:
+    """Return the maker of bad bodies of an operation, which keeps the validators that it compiled."""
     return BadBodyMaker(contract.document, contract.request_schema(operation) or {})
 
 
@@ -241,5 +241,5 @@ def _problem(exchange: Exchange) -> str:
     if exchange.response is None:
         return exchange.error
     if exchange.status == 200:
-        return ACCEPTED if find_failure(exchange) is None else ""
+        return WAS_ACCEPTED if find_failure(exchange) is None else ""
     return "" if is_final_rejection(exchange) else exchange.describe()
