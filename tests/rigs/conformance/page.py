@@ -7,7 +7,7 @@ from typing import Any
 
 from tinkerwire._conformance.report.run_report import join_ids
 
-STATUSES = ("passed", "failed", "blocked", "skipped", "not_run", "error")
+STATUSES = ("passed", "failed", "blocked", "skipped", "not run", "error")
 MAX_LINE = 2000
 """Characters of a request or a response in the page; the JSON report has the rest."""
 
@@ -35,14 +35,14 @@ def render_page(title: str, report: dict[str, Any]) -> str:
         *_render_list("Optional parts that are absent", (item for item in failed if item["level"] == "may")),
         *_render_groups("Blocked", requirements, "blocked"),
         *_render_groups("Skipped", requirements, "skipped"),
-        *_render_groups("Not run", requirements, "not_run"),
+        *_render_groups("Not run", requirements, "not run"),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 def _render_areas(report: dict[str, Any]) -> list[str]:
     shown = [name for name in STATUSES if report["counts"][name] or name in ("passed", "failed")]
-    lines = [f"| Area | {' | '.join(name.replace('_', ' ') for name in shown)} |", f"|---|{'---:|' * len(shown)}"]
+    lines = [f"| Area | {' | '.join(shown)} |", f"|---|{'---:|' * len(shown)}"]
     rows = [*((area["name"], area["counts"]) for area in report["areas"]), ("all", report["counts"])]
     return lines + [f"| {name} | {' | '.join(str(counts[status]) for status in shown)} |" for name, counts in rows]
 
