@@ -9,6 +9,8 @@ import attrs
 from tinkerwire_base.conversion.versioning import VersionRange, parse_version
 from tinkerwire_generated.availability import OLDEST_MODELS_VERSION, VERSIONS
 
+DECISIVE = 20.0
+"""Weight of what clients of other versions cannot live with, such as the only encoding of a request."""
 STRONG = 3.0
 """Weight of behaviour that only servers of the versions have."""
 LIKELY = 1.0

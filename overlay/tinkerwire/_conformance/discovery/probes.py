@@ -29,13 +29,15 @@ from ..client.futures import is_unready
 from ..client.wire_client import WireClient
 from ..exchange import Exchange
 from ..subject.training_model import make_datum
-from .clues import LIKELY, STRONG, WEAK, Clue, known_and_unknown
+from .clues import DECISIVE, LIKELY, STRONG, WEAK, Clue, known_and_unknown
 
 UNKNOWN_ID = "no-such-id"
 UNKNOWN_FIELD = "no_such_field"
 UNKNOWN_PATH = "no_such_operation"
 RESPONSE_TIMEOUT_S = 20.0
 MAX_CONCURRENT = 8
+SAMPLE_TIMEOUT_S = 120.0
+"""Time limit of a poll for the first sample, for which some servers compile."""
 MAX_PROBE_POLLS = 20
 MISSING_DETAILS = frozenset({"not found", "method not allowed", "not implemented"})
 """Texts with which web frameworks answer requests for paths that they do not know."""
@@ -166,7 +168,7 @@ class Probes:
         clues: list[Clue] = []
         json_end = BODY_VERSIONS["forward_backward"][JSON][1]
         if as_json.status == 415:
-            clues.append(Clue("forward_backward rejects JSON", (json_end, None), LIKELY))
+            clues.append(Clue("forward_backward rejects JSON", (json_end, None), DECISIVE))
         elif as_json.response is not None and not self._is_unknown_path("POST", "forward_backward", as_json):
             clues.append(Clue("forward_backward takes JSON", (None, json_end), LIKELY))
         clues += await self._protobuf_clues()
@@ -242,12 +244,12 @@ class Probes:
     async def _result_clues(self, request_id: str) -> list[Clue]:
         request = self._client.json_request("POST", "retrieve_future", {"request_id": request_id})
         request = attrs.evolve(request, headers={**request.headers, "accept": f"{PROTOBUF}, {JSON}"})
-        exchange = await self._client.send(request, RESPONSE_TIMEOUT_S)
+        exchange = await self._client.send(request, SAMPLE_TIMEOUT_S)
         for _ in range(MAX_PROBE_POLLS):
             if not is_unready(exchange):
                 break
             await asyncio.sleep(0.2)
-            exchange = await self._client.send(request, RESPONSE_TIMEOUT_S)
+            exchange = await self._client.send(request, SAMPLE_TIMEOUT_S)
         if exchange.status != 200:
             return []
         if exchange.media_type == PROTOBUF:
