@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
+.PHONY: help setup demo docs test fuzz check generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate conformance conformance-mutations test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -94,6 +94,12 @@ release: $(READY)  ## set VERSION in the package, the contract and the changelog
 
 calibrate: $(READY)  ## compare the predictions of the conformance kit with real runs; CALIBRATE has the arguments
 	$(BIN)/python -m tests.rigs.conformance.calibration $(CALIBRATE)
+
+conformance: $(READY)  ## run the conformance kit against the embedded server, at 14 wire versions and with all flags
+	$(BIN)/python -m tests.rigs.conformance.run $(CONFORMANCE)
+
+conformance-mutations: $(READY)  ## check that each mutation of the embedded server trips the requirements that are meant
+	$(BIN)/python -m tests.rigs.conformance.run_mutations $(MUTATIONS)
 
 test-official: $(READY)  ## drive the embedded server with the official SDK; compare models and protobuf with it
 	$(BIN)/python -m tests.rigs.official.run

@@ -1,0 +1,56 @@
+"""Mutations of the validation of requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import patches
+from .mutation import Group
+
+GROUP = Group("Validation")
+
+
+@GROUP.mutation("BAD-001", "BAD-004", "BAD-006", "BAD-017", "BAD-018", "BAD-020", "PRO-063", "PRO-064", "PRO-065")
+def invalid_requests_crash() -> None:
+    """A request that does not fit the contract is answered with 500."""
+    patches.respond(".*", 500, when=lambda _, response: response.status == 422)
+
+
+@GROUP.mutation(
+    "BAD-001",
+    "BAD-002",
+    "BAD-004",
+    "BAD-005",
+    "BAD-006",
+    "BAD-007",
+    "BAD-008",
+    "BAD-009",
+    "BAD-010",
+    "BAD-011",
+    "BAD-013",
+    "BAD-014",
+    "BAD-015",
+)
+def invalid_requests_accepted() -> None:
+    """A request that does not fit the contract is answered with 200."""
+    patches.respond(".*", 200, when=lambda _, response: response.status == 422)
+
+
+@GROUP.mutation("BAD-006", "BAD-009", "BAD-012", "BAD-015")
+def large_integers_crash() -> None:
+    """A request with an integer beyond 64 bits is answered with 500."""
+    patches.respond(".*", 500, when=patches.contains(str(2**63).encode()))
+
+
+@GROUP.mutation("BAD-016", "BAD-019", "SES-004", "PRO-025")
+def unicode_crashes() -> None:
+    """A request with characters beyond Latin-1 is answered with 500."""
+
+    def has_unicode(request: Any, _: Any) -> bool:
+        try:
+            text = (request.content or b"").decode()
+        except ValueError:
+            return False
+        return any(ord(character) > 255 for character in text)
+
+    patches.respond(".*", 500, when=has_unicode)
