@@ -183,6 +183,18 @@ def test_file_that_cannot_be_written_fails_before_the_run(
     assert err.endswith("missing does not exist; create it\n")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_file_that_fails_does_not_keep_back_the_others(
+    server: LocalServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.html"
+    code, out, err = run(capsys, server.url, "--wire", WIRE, *ONE, "--json", "/dev/full", "--html", str(path))
+    assert code == 1
+    assert out.splitlines()[-1].startswith(f"wire {WIRE}: all ")
+    assert err.endswith("--json: /dev/full cannot be written: No space left on device\n")
+    assert path.stat().st_size > 0
+
+
 def test_list_needs_no_server(capsys: pytest.CaptureFixture[str]) -> None:
     """`--list` obeys the selection, also that of the wire version."""
     code, out, _ = run(capsys, "--list", "--only", "futures", "--level", "must", "--wire", "0.9.0")

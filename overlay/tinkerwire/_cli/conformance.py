@@ -194,7 +194,7 @@ def _require_writable(files: dict[str, Path], baseline: Path | None) -> None:
 
 
 def _write(result: RunReport, comparison: Comparison | None, files: dict[str, Path]) -> None:
-    """Write the reports."""
+    """Write the reports; the failure of one does not keep back the others."""
     from .._conformance.report.badge import render_badge  # noqa: PLC0415
     from .._conformance.report.html_report import render_html  # noqa: PLC0415
     from .._conformance.report.json_report import render_json  # noqa: PLC0415
@@ -206,8 +206,14 @@ def _write(result: RunReport, comparison: Comparison | None, files: dict[str, Pa
         "--html": lambda: render_html(result, comparison).encode(errors="replace"),
         "--badge": lambda: render_badge(result).encode(),
     }
+    failures = []
     for name, path in files.items():
-        path.write_bytes(contents[name]())
+        try:
+            path.write_bytes(contents[name]())
+        except OSError as error:
+            failures.append(f"{name}: {path} cannot be written: {error.strerror}")
+    if failures:
+        raise CommandFailed("; ".join(failures))
 
 
 @contextmanager
