@@ -26,6 +26,7 @@ from tests.rigs.official.venv import ROOT
 from tests.rigs.third_party.run import SERVERS
 from tests.rigs.third_party.server import ThirdPartyServer
 
+from tinkerwire._conformance.report.run_report import describe_breakage
 from tinkerwire.conformance import load_requirements
 
 BUILD = ROOT / "build" / "conformance"
@@ -60,11 +61,24 @@ def read_report(file: Path) -> dict[str, Any]:
     ):
         text = re.sub(pattern, name, text)
     report: dict[str, Any] = json.loads(text)
-    for item in report["requirements"]:
-        # The page has the texts of the catalogue, also if they were reworded after the run.
-        if current := load_requirements().get(item["id"]):
-            item |= {"sentence": current.sentence, "remedy": current.remedy}
+    _take_current_texts(report)
     return report
+
+
+def _take_current_texts(report: dict[str, Any]) -> None:
+    """Replace the texts of requirements by those of the catalogue, which may have been reworded after the run."""
+    effects: dict[str, str] = {}
+    for item in report["requirements"]:
+        current = load_requirements().get(item["id"])
+        if current is None or len(current.breaks) != len(item["breaks"]):
+            continue
+        item |= {"sentence": current.sentence, "remedy": current.remedy}
+        for old, new in zip(item["breaks"], current.breaks, strict=True):
+            effects[old["effect"]] = new.effect
+            old |= {"effect": new.effect, "text": describe_breakage(new)}
+    for prediction in report["predictions"] or ():
+        for broken in prediction["broken"]:
+            broken["words"] = effects.get(broken["words"], broken["words"])
 
 
 def main() -> int:
