@@ -20,6 +20,8 @@ WRONG_VALUES: tuple[Any, ...] = ({"wrong": "type"}, "wrong type", ["wrong type"]
 """Candidates for a value of the wrong type. Servers may read the text 5 as a number, so no candidate looks like one."""
 MAX_EXTRA = 1000
 """Entries or characters of the largest value above a limit."""
+AMOUNTS = frozenset({"max_tokens", "num_samples"})
+"""Fields that set how much a server computes: one that takes a number of 64 bits would serve nobody else."""
 LARGEST_JSON_INTEGER = 2**64 - 1
 Path = tuple[str | int, ...]
 
@@ -84,6 +86,8 @@ class BadBodyMaker:
             if "enum" in branch:
                 yield from self._bad(f"{_text(path)} is no-such-value", _changed(body, path, "no-such-value"))
             for key, offset in (("minimum", -1), ("maximum", 1), ("exclusiveMinimum", 0), ("exclusiveMaximum", 0)):
+                if offset >= 0 and path and path[-1] in AMOUNTS:
+                    continue
                 if key in branch and -(2**63) <= branch[key] + offset <= LARGEST_JSON_INTEGER:
                     limit = branch[key] + offset
                     yield from self._bad(f"{_text(path)} is {limit}", _changed(body, path, limit))
