@@ -23,6 +23,7 @@ def render_page(title: str, report: dict[str, Any]) -> str:
             "random model on a CPU. [Test a server for conformance](../conformance.md) explains levels and outcomes."
         ],
         [f"**{report['verdict']}.**"],
+        [report["note"]] if report.get("note") else [],
         [f"The run took {report['seconds']:.0f} s. The wire version {report['wire']} was found out:"],
         [f"- {_escape(line)}" for line in report["wire_evidence"]],
         ["## Areas"],
