@@ -13,6 +13,7 @@ GROUP_MODULES = (
     "sessions",
     "trained_models",
     "training",
+    "steps",
     "losses",
     "sampling",
     "logprobs",

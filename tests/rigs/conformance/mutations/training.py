@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinkerwire._server import conversion
-from tinkerwire._server.engine import adamw, losses
+from tinkerwire._server.engine import losses
 from tinkerwire._server.engine import training as engine
 from tinkerwire._server.engine.errors import EngineError
 from tinkerwire._server.engine.passes import accumulate
@@ -44,27 +44,10 @@ def with_inputs(example: engine.Example, **inputs: Any) -> engine.Example:
     return engine.Example(example.tokens, {**example.inputs, **inputs}, example.patches)
 
 
-def _fix_adamw(**values: float) -> None:
-    def make(original: Any) -> Any:
-        return lambda self, learning_rate=1e-4, **settings: original(self, learning_rate, **{**settings, **values})
-
-    patches.replace(MODEL, "optim_step", make)
-
-
 @GROUP.mutation("TRN-001")
 def one_output() -> None:
     """Forward and forward_backward return the output of the first datum only."""
     change_outputs(lambda outputs, metrics: (outputs[:1], metrics))
-
-
-@GROUP.mutation("TRN-002")
-def steps_fail() -> None:
-    """optim_step fails."""
-
-    def fail(*_: Any, **__: Any) -> None:
-        raise EngineError("mutated")
-
-    MODEL.optim_step = fail  # type: ignore[assignment,method-assign]
 
 
 @GROUP.mutation("TRN-004")
@@ -176,18 +159,6 @@ def targets_from_input() -> None:
     change_examples(change)
 
 
-@GROUP.mutation("TRN-020")
-def gradient_negated() -> None:
-    """A step goes into the wrong direction."""
-
-    def make(original: Any) -> Any:
-        return lambda self, params, grads, settings: original(
-            self, params, {name: -grad for name, grad in grads.items()}, settings
-        )
-
-    patches.replace(adamw.AdamW, "update", make)
-
-
 @GROUP.mutation("TRN-021")
 def weights_absolute() -> None:
     """The gradient takes the absolute value of negative weights."""
@@ -208,16 +179,6 @@ def weight_zero_counts() -> None:
             -logprobs * inputs["weights"], np.where(inputs["weights"] == 0, -1.0, -inputs["weights"]), {}
         ),
     )
-
-
-@GROUP.mutation("TRN-023")
-def learning_rate_zero_is_default() -> None:
-    """A learning rate of 0 is replaced by 0.001."""
-
-    def make(original: Any) -> Any:
-        return lambda self, learning_rate=1e-4, **settings: original(self, learning_rate or 1e-3, **settings)
-
-    patches.replace(MODEL, "optim_step", make)
 
 
 @GROUP.mutation("TRN-024")
@@ -253,22 +214,6 @@ def gradients_averaged() -> None:
     MODEL.forward_backward = forward_backward  # type: ignore[method-assign]
 
 
-@GROUP.mutation("TRN-027")
-def gradients_kept() -> None:
-    """A step keeps the gradients, and the next step applies them again."""
-
-    def make(original: Any) -> Any:
-        def optim_step(self: Any, *args: Any, **settings: Any) -> Any:
-            kept = {name: grad.copy() for name, grad in self._grads.items()}
-            result = original(self, *args, **settings)
-            self._grads = kept
-            return result
-
-        return optim_step
-
-    patches.replace(MODEL, "optim_step", make)
-
-
 @GROUP.mutation("TRN-028", "ORD-012")
 def backward_steps() -> None:
     """forward_backward changes the weights a little, before any step."""
@@ -283,74 +228,6 @@ def backward_steps() -> None:
         return forward_backward
 
     patches.replace(MODEL, "forward_backward", make)
-
-
-@GROUP.mutation("TRN-029")
-def step_on_all_models() -> None:
-    """A step of one model is added to all models."""
-    models: list[Any] = []
-
-    def register(original: Any) -> Any:
-        def create(self: Any, *args: Any, **settings: Any) -> None:
-            original(self, *args, **settings)
-            models.append(self)
-
-        return create
-
-    def make(original: Any) -> Any:
-        def optim_step(self: Any, *args: Any, **settings: Any) -> Any:
-            before = {name: value.copy() for name, value in self._params.items()}
-            result = original(self, *args, **settings)
-            for other in models:
-                for name, value in other._params.items() if other is not self else ():
-                    if value.shape == before[name].shape:
-                        np.add(value, self._params[name] - before[name], out=value)
-            return result
-
-        return optim_step
-
-    patches.replace(MODEL, "__init__", register)
-    patches.replace(MODEL, "optim_step", make)
-
-
-@GROUP.mutation("TRN-020")
-def learning_rate_is_zero() -> None:
-    """A step of any learning rate is applied with a learning rate of 0."""
-
-    def make(original: Any) -> Any:
-        return lambda self, learning_rate=1e-4, **settings: original(self, 0.0, **settings)
-
-    patches.replace(MODEL, "optim_step", make)
-
-
-@GROUP.mutation("TRN-030")
-def beta1_ignored() -> None:
-    """beta1 is 0.9, whatever the request has."""
-    _fix_adamw(beta1=0.9)
-
-
-@GROUP.mutation("TRN-031")
-def beta2_ignored() -> None:
-    """beta2 is 0.95, whatever the request has."""
-    _fix_adamw(beta2=0.95)
-
-
-@GROUP.mutation("TRN-032")
-def eps_ignored() -> None:
-    """Eps is 1e-12, whatever the request has."""
-    _fix_adamw(eps=1e-12)
-
-
-@GROUP.mutation("TRN-033")
-def weight_decay_ignored() -> None:
-    """weight_decay is 0, whatever the request has."""
-    _fix_adamw(weight_decay=0.0)
-
-
-@GROUP.mutation("TRN-034")
-def gradients_not_clipped() -> None:
-    """grad_clip_norm is ignored."""
-    _fix_adamw(grad_clip_norm=0.0)
 
 
 def _limit(is_too_large: Callable[[Any], bool]) -> None:
