@@ -16,6 +16,9 @@ URL = "http://127.0.0.1:1"
 """An address at which nobody listens: no request can leave the process."""
 
 
+_connect = wire_client._connect
+
+
 class InProcessTransport(httpx.AsyncBaseTransport):
     """Transport of httpx that calls an embedded server.
 
@@ -51,8 +54,11 @@ class InProcessTransport(httpx.AsyncBaseTransport):
         return httpx.Response(response.status, headers=dict(response.headers), content=body)
 
 
-def use(server: EmbeddedServer) -> None:
-    """Hand all requests of the kit in this process to a server."""
-    wire_client._connect = lambda: httpx.AsyncClient(  # type: ignore[assignment]
+def use(server: EmbeddedServer | None) -> None:
+    """Hand all requests of the kit in this process to a server; None restores requests over sockets."""
+    if server is None:
+        wire_client._connect = _connect
+        return
+    wire_client._connect = lambda: httpx.AsyncClient(
         transport=InProcessTransport(server), follow_redirects=False, trust_env=False
     )

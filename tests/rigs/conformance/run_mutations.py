@@ -43,7 +43,7 @@ from tinkerwire._conformance.discovery.discover import open_server
 from tinkerwire._conformance.outcome import Outcome
 from tinkerwire._conformance.requirement import Requirement
 from tinkerwire._conformance.runner import run_requirements
-from tinkerwire._conformance.violation import Violation
+from tinkerwire._conformance.violation import ServerLost, Violation
 from tinkerwire._testing.local_server import _Listener
 from tinkerwire.local import EmbeddedServer, FaultInjection, Quirks
 
@@ -82,13 +82,12 @@ def run_one(mutation: Mutation, only: Sequence[str] = ()) -> dict[str, Any]:
     settings = {"api_key": KEY, "seed": SEED, "gap_wait_s": GAP_WAIT_S, **settings}
     server = EmbeddedServer(wire_version=mutation.wire, **settings)
     listener = _Listener(server) if mutation.over_http else None
-    if listener is None:
-        in_process.use(server)
+    in_process.use(server if listener is None else None)
     try:
         plan = (lambda: planned(settings["fault_injection"])) if planned else lambda: None
         outcomes = asyncio.run(_run_kit(listener.url if listener else in_process.URL, mutation, only, plan))
         error = ""
-    except Violation as reason:
+    except (Violation, ServerLost) as reason:
         outcomes, error = [], f"the kit does not start: {reason}"
     finally:
         if listener is not None:
