@@ -59,7 +59,7 @@ def sampler_checkpoints_hidden() -> None:
     _change_entries(lambda entries: [entry for entry in entries if entry["checkpoint_type"] != "sampler"])
 
 
-@GROUP.mutation("CKP-001", "CKP-002")
+@GROUP.mutation("CKP-022")
 def checkpoint_ids_without_kind() -> None:
     """The ids of checkpoints are their names."""
     _change_each("checkpoint_id", lambda identifier: identifier.split("/")[-1])

@@ -42,7 +42,7 @@ def prompt_logprobs_always() -> None:
     change_sample_request(lambda body: attrs.evolve(body, prompt_logprobs=True))
 
 
-@GROUP.mutation("LGP-006", "LGP-007")
+@GROUP.mutation("LGP-006")
 def topk_of_next_place() -> None:
     """The top-k logprobs of the prompt are one place off."""
     _change("topk_prompt_logprobs", lambda places: [None, *places[2:], places[1]])

@@ -102,7 +102,7 @@ def resent_session_is_new() -> None:
     _resend_as_new(CREATE, "")
 
 
-@GROUP.mutation("PRO-003", "PRO-010")
+@GROUP.mutation("PRO-010")
 def key_required() -> None:
     """create_session rejects a request without an idempotency key."""
     patches.respond(

@@ -107,7 +107,7 @@ def unknown_base_replaced() -> None:
     patches.change_request_body(CREATE, lambda body: body.update(base_model="tinkerwire/byte-nano"))
 
 
-@GROUP.mutation("AUT-005", "MOD-012")
+@GROUP.mutation("MOD-012")
 def unknown_model_described() -> None:
     """get_info describes unknown models."""
     patches.respond(
