@@ -77,7 +77,7 @@ def test_every_fault_has_a_mutation() -> None:
     """Each kind of injected failure is tried, by probability and by plan."""
     assert {f.name for f in attrs.fields(FaultInjection) if f.name.startswith("p_")} == set(PROBABILITIES)
     for kind in (*PROBABILITIES.values(), "delay"):
-        assert {f"fault-{kind}", f"fault-planned-{kind}"} <= set(load_mutations())
+        assert {f"injected-{kind}", f"injected-planned-{kind}"} <= set(load_mutations())
 
 
 def _choices(field: attrs.Attribute[str]) -> tuple[str, ...]:

@@ -129,15 +129,18 @@ def load_findings() -> dict[str, dict[str, Any]]:
 
 def render(findings: Mapping[str, dict[str, Any]]) -> str:
     """Return the table."""
+    cases = list(list_cases())
+    count = sum(f"{case.wire} {case.options}" in findings for case in cases)
     lines = [
         "Made by `make conformance`: the kit against the embedded server at each wire version, over HTTP, with the",
         "default options, with another value for each flag of `client/config`, and with options that change the order.",
         f"`{NEEDS_TORCH}` needs torch and keeps its default; gRPC does not exist. Seconds depend on the machine.",
+        f"{count} of {len(cases)} servers were tested.",
         "",
         "| wire | options | musts that hold | shoulds that hold | do not apply | neither | seconds |",
         "|---|---|---|---|---|---|---|",
     ]
-    for case in list_cases():
+    for case in cases:
         found = findings.get(f"{case.wire} {case.options}")
         if found:
             wrong = ", ".join(found["wrong"]) or "0"

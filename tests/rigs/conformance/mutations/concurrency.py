@@ -107,11 +107,6 @@ def base_weights_trained() -> None:
     patches.replace(engine.LoraModel, "optim_step", make)
 
 
-@GROUP.mutation("CON-003", max_queued_samples=100)
-def few_samples_queued() -> None:
-    """More than 100 unfinished samples are rejected with 429."""
-
-
 @GROUP.mutation("CON-006")
 def models_at_once_share_an_id() -> None:
     """A create_model that arrives while another one is not answered gets the future of that one."""

@@ -12,11 +12,11 @@ GROUP = Group("Injected failures")
 
 
 def _add_probable(name: str, faults: str, change: str, *trips: str, unseen: str = "") -> None:
-    GROUP.add(f"fault-{name}", change, lambda: None, *trips, unseen=unseen, fault_injection=faults)
+    GROUP.add(f"injected-{name}", change, lambda: None, *trips, unseen=unseen, fault_injection=faults)
 
 
 def _add_planned(name: str, plan: Callable[[FaultInjection], None], change: str, *trips: str, unseen: str = "") -> None:
-    GROUP.add(f"fault-{name}", change, lambda: None, *trips, unseen=unseen, planned=plan)
+    GROUP.add(f"injected-{name}", change, lambda: None, *trips, unseen=unseen, planned=plan)
 
 
 _add_probable("delay", "delay_s=0.005", "Each request is answered 5 ms later.", unseen="responses may take longer")

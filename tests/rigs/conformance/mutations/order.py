@@ -61,7 +61,7 @@ def gaps_held_shortly() -> None:
     """Operations behind a gap run after half a second."""
 
 
-@GROUP.mutation("ORD-006")
+@GROUP.mutation("TRN-020")
 def one_sequence_for_all_models() -> None:
     """Each seq_id exists once for all models."""
     last: dict[Any, Any] = {}

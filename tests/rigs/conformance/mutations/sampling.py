@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -91,7 +92,7 @@ def last_sequence_dropped() -> None:
     change_samples(lambda _, samples: samples.sequences.pop() and None)
 
 
-@GROUP.mutation("SMP-002")
+@GROUP.mutation("SMP-001")
 def stop_reason_eos() -> None:
     """The stop_reason of each sequence is ``eos``."""
     change_sequences(lambda sequence: setattr(sequence, "stop_reason", "eos"))
@@ -155,7 +156,7 @@ def seed_ignored() -> None:
     _change_draws(lambda original, _, number, length: original(None, number, length))
 
 
-@GROUP.mutation("SMP-010", "SMP-011", "DST-002", "DST-007")
+@GROUP.mutation("SMP-010", "SMP-011")
 def seed_constant() -> None:
     """Samples have seed 7, whatever the request has."""
     _change_draws(lambda original, _, number, length: original(7, number, length))
@@ -313,10 +314,10 @@ def unknown_tokens_replaced() -> None:
 
 @GROUP.mutation("DST-001")
 def logprobs_noisy() -> None:
-    """The logprobs of sampled tokens are the lower, the later the token comes in its sequence."""
+    """The logprobs of sampled tokens are too low by random numbers up to 0.2."""
 
     def change(sequence: Any) -> None:
-        sequence.logprobs[:] = [value - 0.1 * index for index, value in enumerate(sequence.logprobs, 1)]
+        sequence.logprobs[:] = [value - 0.2 * random.random() for value in sequence.logprobs]
 
     change_sequences(change)
 

@@ -59,7 +59,7 @@ def rank_zero_accepted() -> None:
     _set_lora(rank=lambda body: max(1, body["lora_config"].get("rank", 1)))
 
 
-@GROUP.mutation("MOD-004", "MOD-005", "MOD-016", "TRN-001")
+@GROUP.mutation("MOD-004", "MOD-005", "MOD-016")
 def model_ids_equal() -> None:
     """Each new model has the id of the first."""
     first: dict[str, str] = {}

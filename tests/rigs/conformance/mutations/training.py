@@ -214,7 +214,7 @@ def gradients_averaged() -> None:
     MODEL.forward_backward = forward_backward  # type: ignore[method-assign]
 
 
-@GROUP.mutation("TRN-028", "ORD-012")
+@GROUP.mutation("TRN-028")
 def backward_steps() -> None:
     """forward_backward changes the weights a little, before any step."""
 
