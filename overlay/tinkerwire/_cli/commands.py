@@ -23,6 +23,7 @@ COMMANDS: dict[str, Row] = {
     "conformance": Row("conformance", "Test a server of the Tinker API against the contract."),
     "demo": Row("demo", "Train, sample and reinforce a small model, offline."),
     "doctor": Row("doctor", "Check the connection to the server, step by step."),
+    "gateway": Row("gateway", "Translate between clients and servers of different versions."),
     "model": Row("model", "List the models of the server."),
     "record": Row("record", "Record the requests and responses of a program."),
     "run": Row("run", "List training runs and show their details."),

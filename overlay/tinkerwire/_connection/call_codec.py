@@ -22,6 +22,8 @@ T = TypeVar("T")
 UNSUPPORTED_STATUSES = (404, 405, 415, 422)
 """Statuses that a server may give for a call or a field that its wire version does not have."""
 NO_HEADERS: Mapping[str, str] = {}
+WIRE_HEADER = "x-tinkerwire-wire"
+"""Header with the wire version of a request, or the range of versions that the server may support."""
 
 
 class CallCodec:
@@ -43,7 +45,7 @@ class CallCodec:
     def encode(self, call: Call[Any], dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS) -> WireRequest:
         """Encode a call in a dialect, with a new idempotency key and all headers except for the credential."""
         request = codec.encode(call, dialect)
-        merged = {**self._headers, **request.headers, **headers}
+        merged = {**self._headers, WIRE_HEADER: dialect.version_range, **request.headers, **headers}
         if request.method != "GET":
             merged["x-idempotency-key"] = f"{self._key_prefix}-{next(self._key_numbers)}"
         return attrs.evolve(request, headers=merged)

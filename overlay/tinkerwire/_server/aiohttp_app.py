@@ -1,11 +1,12 @@
-"""The embedded server as an aiohttp application."""
+"""The embedded server, or another handler of requests, as an aiohttp application."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
 
 from aiohttp import web
 
@@ -14,14 +15,22 @@ from tinkerwire._server.emulation.fault_injection import ConnectionDropped
 from tinkerwire._server.http.allowed_hosts import AllowedHosts
 from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES, body_too_large
 from tinkerwire._server.http.responses import HttpError
-from tinkerwire_base.call import WireRequest
+from tinkerwire_base.call import WireRequest, WireResponse
 
 
-def create_application(server: EmbeddedServer, allowed_hosts: AllowedHosts | None = None) -> web.Application:
+class Handler(Protocol):
+    """An object that answers requests, such as an embedded server."""
+
+    async def handle(self, request: WireRequest) -> WireResponse:
+        """Return the response to one request; ConnectionDropped closes the connection without one."""
+        ...
+
+
+def create_application(server: Handler, allowed_hosts: AllowedHosts | None = None) -> web.Application:
     """Create an aiohttp application that passes every request to the server.
 
     Args:
-        server: the server.
+        server: answers the requests.
         allowed_hosts: allowed hosts; by default loopback names and the address at which a connection arrived.
     """
     allowed = allowed_hosts or AllowedHosts()
@@ -96,25 +105,63 @@ async def serve(
         OSError: the server cannot listen on the port.
         ValueError: an allowed host is not a host name or address.
     """
-    allowed = AllowedHosts([*allowed_hosts, *([host] if host else [])])
+    # The server closes first, because it ends the requests that wait for results.
+    await serve_handler(
+        server,
+        lambda: asyncio.to_thread(server.close, is_resumed=True),
+        host,
+        port,
+        allowed_hosts=AllowedHosts([*allowed_hosts, *([host] if host else [])]),
+        ready=ready,
+        until=until,
+    )
+
+
+async def serve_handler(
+    handler: Handler,
+    stop: Callable[[], Awaitable[object]],
+    host: str,
+    port: int,
+    *,
+    allowed_hosts: AllowedHosts,
+    ready: Callable[[str], None] | None = None,
+    until: asyncio.Event | None = None,
+    drain_s: float = 2.0,
+    shares_port: bool = False,
+) -> None:
+    """Serve until ``until`` is set or, without it, until SIGINT or SIGTERM.
+
+    Args:
+        handler: answers the requests.
+        stop: called at the end, before open connections are closed.
+        host: the address to listen on.
+        port: the port to listen on; 0 selects a free port.
+        allowed_hosts: allowed values of Host and Origin.
+        ready: receives the URL once requests are accepted.
+        until: event that ends the serving.
+        drain_s: seconds that requests may take to finish after ``stop``.
+        shares_port: other processes may listen on the same port.
+
+    Raises:
+        OSError: the port cannot be used.
+    """
     runner = web.AppRunner(
-        create_application(server, allowed),
+        create_application(handler, allowed_hosts),
         access_log=None,
         handler_cancellation=True,
-        shutdown_timeout=2.0,
-        # The server checks the encodings that its wire version supports.
+        shutdown_timeout=drain_s,
+        # The handler checks the encodings that its wire version supports.
         auto_decompress=False,
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, reuse_address=True)
+        site = web.TCPSite(runner, host, port, reuse_address=True, reuse_port=shares_port or None)
         await site.start()
         if ready is not None:
             ready(f"http://{_format_host(host)}:{runner.addresses[0][1]}")
         await (until or _stop_signal()).wait()
     finally:
-        # The server first, because it ends the requests that wait for results.
-        await asyncio.to_thread(server.close, is_resumed=True)
+        await stop()
         await runner.cleanup()
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
 from .._extras import require_packages
+from .._server.listener import Listener
 from .._server.options import read_names
 from ..local import EmbeddedServer, FaultInjection, Quirks, embedded_transport
 from ..version import DEFAULT_WIRE
@@ -18,8 +18,6 @@ from ..version import DEFAULT_WIRE
 if TYPE_CHECKING:
     from .._service import ServiceClient
 
-LISTENING_S = 60.0
-"""Time for which a thread may take to listen or to stop."""
 API_KEY = "tml-test"
 """A key of no service, since official clients do not start without one."""
 DEFAULT_MODEL = "tinkerwire/byte-nano"
@@ -73,7 +71,7 @@ class LocalServer:
         )
         """The server itself."""
         try:
-            self._listener = _Listener(self.embedded)
+            self._listener = Listener(lambda ready, until: _serve(self.embedded, ready, until))
         except BaseException:
             self.embedded.close()
             raise
@@ -120,39 +118,7 @@ class LocalServer:
         return f"<LocalServer {self.url}, wire {self.embedded.wire_version}>"
 
 
-class _Listener:
-    """A thread that serves an embedded server over HTTP."""
+async def _serve(server: EmbeddedServer, ready: Callable[[str], None], until: asyncio.Event) -> None:
+    from .._server.aiohttp_app import serve  # noqa: PLC0415
 
-    def __init__(self, server: EmbeddedServer) -> None:
-        self.url = ""
-        self._server = server
-        self._error: BaseException | None = None
-        self._is_ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="tinkerwire-testing", daemon=True)
-        self._thread.start()
-        self._is_ready.wait(LISTENING_S)
-        if not self.url:
-            raise RuntimeError("the server of the test does not listen on 127.0.0.1") from self._error
-
-    def close(self) -> None:
-        """End the thread."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(LISTENING_S)
-
-    def _run(self) -> None:
-        from .._server.aiohttp_app import serve  # noqa: PLC0415
-
-        def announce(url: str) -> None:
-            self.url = url
-            self._is_ready.set()
-
-        try:
-            self._loop.run_until_complete(serve(self._server, ready=announce, until=self._stop))
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._loop.close()
-            self._is_ready.set()
+    await serve(server, ready=ready, until=until)

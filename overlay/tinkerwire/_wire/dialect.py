@@ -137,8 +137,12 @@ class Dialect:
         )
 
     def __str__(self) -> str:
-        versions = self.min_version if self.is_fixed else f"{self.min_version} to {self.max_version}"
-        return f"wire {versions} ({self.source})"
+        return f"wire {self.version_range.replace('-', ' to ')} ({self.source})"
+
+    @property
+    def version_range(self) -> str:
+        """The wire version, or the oldest and the newest possible one with a hyphen between them."""
+        return self.min_version if self.is_fixed else f"{self.min_version}-{self.max_version}"
 
     @property
     def is_fixed(self) -> bool:

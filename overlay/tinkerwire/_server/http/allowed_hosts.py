@@ -21,13 +21,15 @@ class AllowedHosts:
 
     Args:
         names: further names or addresses, without a port.
+        command: the command that starts this server, for errors.
 
     Raises:
         ValueError: a name is not a host.
     """
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
+    def __init__(self, names: Iterable[str] = (), command: str = "tinkerwire serve") -> None:
         self._hosts = {parse_host(name) for name in names}
+        self._command = command
 
     def check(self, hosts: Iterable[str], origins: Iterable[str], own_address: str | None) -> None:
         """Reject a request for another host, or from a page of another site.
@@ -46,14 +48,14 @@ class AllowedHosts:
             raise HttpError(
                 421,
                 f"Host is {shown}, but this server only accepts loopback names, its own address and the hosts of "
-                "--allow-host; start it with tinkerwire serve --allow-host HOST",
+                f"--allow-host; start it with {self._command} --allow-host HOST",
             )
         for origin in origins:
             if not self._is_allowed(_host_of(origin), own_address):
                 raise HttpError(
                     403,
                     f"Origin is {ascii(origin)[:200]}, but pages of other sites are not allowed; start the server with "
-                    "tinkerwire serve --allow-host HOST to allow the pages of a host",
+                    f"{self._command} --allow-host HOST to allow the pages of a host",
                 )
 
     def _is_allowed(self, text: str, own_address: str | None) -> bool:

@@ -41,6 +41,7 @@ class Router:
         self._version = document["info"]["version"]
         routes = [_create_route(template, item) for template, item in document["paths"].items()]
         self._routes = sorted(routes, key=lambda route: -route.literal_parts)
+        self._literal = {route.template: route for route in routes if "{" not in route.template}
 
     def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]]:
         """Return the operation and the decoded path parameters.
@@ -48,6 +49,9 @@ class Router:
         Raises:
             HttpError: 404 for an unknown path, 405 with Allow for a method that the path does not support.
         """
+        literal = self._literal.get(path)
+        if literal is not None and method in literal.operations:
+            return literal.operations[method], {}
         allowed: set[str] = set()
         for route in self._routes:
             match = route.pattern.fullmatch(path)

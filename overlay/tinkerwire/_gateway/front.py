@@ -1,0 +1,149 @@
+"""The side of the gateway that clients see: routing, reading and encoding for one wire version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import attrs
+
+from tinkerwire_base.call import JSON, PROTOBUF, Operation, WireRequest, WireResponse
+from tinkerwire_base.conversion.json_text import parse_json
+from tinkerwire_generated.availability import FIELD_VERSIONS
+
+from .._server.http.encoding import ResultEncoder
+from .._server.http.openapi import Document, load_contract
+from .._server.http.responses import HttpError
+from .._server.http.routing import Router
+from .._server.http.validation import Validator
+from .._wire.codec import is_decodable
+from .._wire.contract_rules import contract_rules
+from .recognition import ClientWire
+
+OTHER_FORM_STATUSES = frozenset({404, 405, 415, 422})
+"""Statuses of a request that may fit another wire version."""
+
+
+class Front:
+    """The server of one wire version, without handlers.
+
+    Args:
+        version: a version of the contract.
+    """
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self.document: Document = load_contract(version)
+        self.router = Router(self.document)
+        self.validator = Validator(self.document)
+        self.encoder = ResultEncoder(version)
+        self._rules = contract_rules(version, version, f"wire {version}")
+
+    def has_field(self, model: str, field: str) -> bool:
+        """Return whether the version has a field of a model."""
+        return self._rules.may_have(FIELD_VERSIONS.get(model, {}).get(field))
+
+
+@lru_cache(maxsize=16)
+def front_of(version: str) -> Front:
+    """Return the front of a version of the contract."""
+    return Front(version)
+
+
+@attrs.define(kw_only=True)
+class ClientRequest:
+    """A request of a client, whose body is read when it is needed.
+
+    Args:
+        front: the front of the client's wire version.
+        operation: the operation.
+        path: decoded values of the path's parameters.
+        wire: the request as the client sent it, with header names in lower case.
+        is_certain: True if the client speaks the version of the front; False if only the form suggests it.
+    """
+
+    front: Front
+    operation: Operation
+    path: Mapping[str, str]
+    wire: WireRequest
+    is_certain: bool = True
+    _body: Any = attrs.field(default=None, init=False)
+    _is_read: bool = attrs.field(default=False, init=False)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers by lower-case name."""
+        return self.wire.headers
+
+    @property
+    def body(self) -> Any:
+        """Return the request model of the body; None without a body.
+
+        Raises:
+            HttpError: the body does not fit the client's wire version.
+        """
+        if not self._is_read:
+            self._body = self.front.validator.parse_body(self.operation, self.wire.content, self.wire.headers)
+            self._is_read = True
+        return self._body
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """Return the query parameters that the client sent, converted.
+
+        Raises:
+            HttpError: a parameter does not fit the client's wire version.
+        """
+        values = self.front.validator.parse_query(self.operation, self.wire.query)
+        return {name: values[name] for name, _ in self.wire.query}
+
+    @property
+    def wants_protobuf(self) -> bool:
+        """True if the client accepts results as protobuf."""
+        return PROTOBUF in self.wire.headers.get("accept", "").lower()
+
+    def takes_protobuf(self, result_type: type | None) -> bool:
+        """Return whether the client expects results of a type as protobuf."""
+        if result_type is not None and not is_decodable(result_type):
+            return False
+        return self.wants_protobuf
+
+    def json_response(self, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> WireResponse:
+        """Create a response with a model or a JSON value, in the client's wire version."""
+        content = self.front.encoder.encode_json(value)
+        return WireResponse(status=status, headers={"content-type": JSON, **(headers or {})}, content=content)
+
+
+def read_request(wire: WireRequest, client: ClientWire) -> ClientRequest:
+    """Return the request of a client: in its version, or in the first likely version that the request fits.
+
+    Raises:
+        HttpError: the request fits no version that the client may speak; the error is that of the likeliest one.
+    """
+    first_error: HttpError | None = None
+    for version in client.versions:
+        front = front_of(version)
+        try:
+            operation, path = front.router.find(wire.method, wire.path)
+            request = ClientRequest(
+                front=front, operation=operation, path=path, wire=wire, is_certain=len(client.versions) == 1
+            )
+            if not request.is_certain:
+                _ = request.body, request.query
+            return request
+        except HttpError as error:
+            if error.status not in OTHER_FORM_STATUSES:
+                raise
+            first_error = first_error or error
+    assert first_error is not None
+    raise first_error
+
+
+def json_object(content: bytes) -> dict[str, Any]:
+    """Return the JSON object of a body; an empty one for any other content."""
+    try:
+        value = parse_json(content)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

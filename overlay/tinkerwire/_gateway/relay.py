@@ -1,0 +1,251 @@
+"""One request of a client as a request to the upstream, and back: as it came, or translated by the contract."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import attrs
+
+from tinkerwire_base.call import JSON, PROTOBUF, Call, WireRequest, WireResponse, default_converter
+from tinkerwire_base.errors import DialectError, TinkerError
+from tinkerwire_generated import models
+from tinkerwire_generated.constants import RESULT_TYPES
+from tinkerwire_generated.operations import OPERATIONS
+
+from .._server.http.content_encoding import decompress
+from .._server.http.responses import HttpError
+from .._wire import codec
+from .._wire.dialect import BATCH_OPERATIONS, Dialect
+from . import memory as kinds
+from .adaptation import adapt_body, adapt_query
+from .front import ClientRequest, json_object
+from .matching import has_same_json, has_same_protobuf
+from .memory import Memory
+from .upstream import Refused, Upstream, UpstreamTimeout, shared_headers, traffic_of
+
+T = TypeVar("T")
+REQUEST_TIMEOUT_S = 120.0
+"""Time limit of a request whose client names none."""
+MAX_TIMEOUT_S = 3600.0
+TIMEOUT_SHARE = 2.0
+"""Official clients wait twice as long as the time-out that their headers name."""
+UPLOAD_BYTES_PER_S = 100_000
+UNSUPPORTED_FORM_STATUSES = frozenset({404, 405, 406, 415, 501})
+"""Statuses of a form of batches that a server does not have."""
+DOUBTFUL_FORM_STATUSES = UNSUPPORTED_FORM_STATUSES | {400, 422, 500}
+"""Statuses that the first batch in a form may also get because of its form."""
+CONTENT_HEADERS = frozenset({"content-type", "content-encoding"})
+PASSED, TRANSLATED = "passed", "translated"
+
+
+@attrs.define
+class Exchange:
+    """How one request was handled; for the trace.
+
+    Args:
+        form: ``passed``, ``translated`` or the name of an emulation.
+    """
+
+    form: str = PASSED
+    upstream_requests: int = 0
+    started_at: float = attrs.field(factory=time.monotonic)
+    """Monotonic time of the client's request."""
+
+
+class Relay:
+    """Passes requests to the upstream.
+
+    Args:
+        upstream: the server behind the gateway.
+        memory: what the gateway remembers.
+    """
+
+    def __init__(self, upstream: Upstream, memory: Memory) -> None:
+        self.upstream = upstream
+        self.memory = memory
+        self._accepted: dict[str, Dialect] = {}
+        """The end of an upstream's range of versions that it was found to accept, by operation."""
+
+    async def relay(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+        """Send a request in the dialect of the upstream and return its response.
+
+        Raises:
+            HttpError: the upstream cannot do what the request asks for, or gives no response.
+            Refused: the upstream rejects the request for its settings.
+        """
+        dialect = await self.upstream.dialect(request.headers)
+        passed = self._as_it_came(request, dialect)
+        if passed is not None:
+            response = await self.send(request, passed, exchange)
+        else:
+            exchange.form = TRANSLATED
+            body = self._resolve_model(request.body)
+            response = await self.translate(request, body, dialect, exchange)
+        self._remember(request, response)
+        return response
+
+    async def translate(self, request: ClientRequest, body: Any, dialect: Dialect, exchange: Exchange) -> WireResponse:
+        """Send a request with a body of the contract's models, in the form that the upstream takes."""
+        name = _batch_operation(body) or request.operation.name
+        is_batch = name in BATCH_OPERATIONS
+        forms = dialect.forms(name) if is_batch else self._narrow(name, dialect)
+        doubtful = _doubtful_statuses(dialect, is_batch=is_batch)
+        error: Exception | None = None
+        rejection: WireResponse | None = None
+        tried: set[bytes | None] = set()
+        for form in forms:
+            try:
+                encoded = codec.encode(self._call(request, name, body, form), form)
+            except (DialectError, TypeError, ValueError, OverflowError) as cause:
+                error = error or cause
+                continue
+            if encoded.content in tried:
+                continue
+            tried.add(encoded.content)
+            headers = {key: value for key, value in request.headers.items() if key not in CONTENT_HEADERS}
+            response = await self.send(request, attrs.evolve(encoded, headers={**headers, **encoded.headers}), exchange)
+            if response.status < 300:
+                if is_batch:
+                    self.upstream.learn_form(name, form)
+                elif rejection is not None:
+                    self._accepted[name] = form
+                return response
+            if len(forms) == 1 or response.status not in doubtful:
+                return response
+            if rejection is None or rejection.status in UNSUPPORTED_FORM_STATUSES:
+                rejection = response
+        if rejection is not None:
+            return rejection
+        assert error is not None
+        raise self.refusal(error, dialect)
+
+    async def send(self, request: ClientRequest, wire: WireRequest, exchange: Exchange) -> WireResponse:
+        """Send a request for a client; a time-out becomes a 504.
+
+        Raises:
+            HttpError: there is no response.
+        """
+        exchange.upstream_requests += 1
+        seconds = read_timeout_s(request.headers) + len(wire.content or b"") / UPLOAD_BYTES_PER_S
+        try:
+            return await self.upstream.send(wire, traffic_of(request.operation.name), seconds)
+        except UpstreamTimeout as error:
+            raise HttpError(502, f"tinkerwire gateway: {wire.method} {wire.path}: {error} from the upstream") from None
+
+    async def call(self, request: ClientRequest, call: Call[T], exchange: Exchange) -> T:
+        """Send a call that a step of an emulation needs, and return its result.
+
+        Raises:
+            Refused: the upstream responds with an error.
+            HttpError: the upstream lacks the call, gives no response, or one that does not fit the contract.
+        """
+        dialect = await self.upstream.dialect(request.headers)
+        try:
+            encoded = codec.encode(call, dialect)
+        except (DialectError, TypeError, ValueError) as error:
+            raise self.refusal(error, dialect) from None
+        headers = {**shared_headers(request.headers), **encoded.headers}
+        key = request.headers.get("x-idempotency-key")
+        if key is not None and encoded.method != "GET":
+            headers["x-idempotency-key"] = f"{key}-{call.operation.name}"
+        response = await self.send(request, attrs.evolve(encoded, headers=headers), exchange)
+        if response.status >= 300:
+            raise Refused(response)
+        try:
+            return call.parse(response, default_converter(), self.upstream.base_url)
+        except TinkerError as error:
+            raise HttpError(502, f"tinkerwire gateway: the upstream's response does not fit: {error}") from None
+
+    def refusal(self, error: Exception, dialect: Dialect) -> HttpError:
+        """Create the error of a request that the upstream cannot express; it names the feature and the upstream."""
+        if isinstance(error, DialectError):
+            status = 404 if error.what.startswith("the call ") else 400
+            return self.lacks(error.what.removeprefix("the call "), dialect, str(error), status)
+        return HttpError(400, f"tinkerwire gateway: the request cannot be sent to {self.upstream.base_url}: {error}")
+
+    def lacks(self, feature: str, dialect: Dialect, reason: str = "", status: int = 404) -> HttpError:
+        """Create the error of a feature that the upstream does not have."""
+        server = f"the server at {self.upstream.base_url} (wire {dialect.version_range.replace('-', ' to ')})"
+        return HttpError(status, f"tinkerwire gateway: {server} has no {feature}{reason and f': {reason}'}")
+
+    def _as_it_came(self, request: ClientRequest, dialect: Dialect) -> WireRequest | None:
+        """Return the client's own bytes if they mean the same to the upstream; None if they must be translated."""
+        name, wire = request.operation.name, request.wire
+        if not request.is_certain or (wire.content and self._names_alias(wire.content)):
+            return None
+        media = wire.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media == PROTOBUF:
+            if not has_same_protobuf(request.front.version, dialect):
+                return None
+            return self._decompressed(wire, keeps_zstd=dialect.config.proto_compress_fwdbwd)
+        if not has_same_json(name, request.front.version, dialect):
+            return None
+        return self._decompressed(wire, keeps_zstd=False)
+
+    def _decompressed(self, wire: WireRequest, *, keeps_zstd: bool) -> WireRequest:
+        encoding = wire.headers.get("content-encoding", "").strip().lower()
+        if not encoding or not wire.content or (keeps_zstd and encoding == "zstd"):
+            return wire
+        headers = {name: value for name, value in wire.headers.items() if name != "content-encoding"}
+        return attrs.evolve(wire, headers=headers, content=decompress(wire.content, encoding))
+
+    def _narrow(self, operation: str, dialect: Dialect) -> tuple[Dialect, ...]:
+        """Return the dialects to try: strict servers reject fields that their version lacks, or miss some."""
+        if dialect.is_fixed:
+            return (dialect,)
+        ends = (dialect.max_version, dialect.min_version)
+        forms = (dialect, *(attrs.evolve(dialect, min_version=end, max_version=end) for end in ends))
+        accepted = self._accepted.get(operation)
+        return forms if accepted not in forms else (accepted, *forms)
+
+    def _call(self, request: ClientRequest, name: str, body: Any, dialect: Dialect) -> Call[Any]:
+        operation = OPERATIONS[name]
+        query = adapt_query(request.operation.name, request.query, request.front.document, dialect)
+        return Call(operation, path=request.path, query=query, body=adapt_body(body, dialect))
+
+    def _names_alias(self, content: bytes) -> bool:
+        return self.memory.has_any(kinds.MODEL) and b"model_id" in content
+
+    def _resolve_model(self, body: Any) -> Any:
+        """Return a body with the upstream's id of a model that the client knows under another id."""
+        model_id = getattr(body, "model_id", None)
+        known = None if model_id is None else self.memory.get(kinds.MODEL, model_id)
+        return body if known is None else attrs.evolve(body, model_id=known)
+
+    def _remember(self, request: ClientRequest, response: WireResponse) -> None:
+        if response.status >= 300 or request.operation.name not in RESULT_TYPES:
+            return
+        request_id = json_object(response.content).get("request_id")
+        if isinstance(request_id, str):
+            self.memory.put(kinds.FUTURE, request_id, request.operation.name)
+
+
+def _batch_operation(body: Any) -> str | None:
+    """Return the operation of a batch; as protobuf, both operations are one, and a field distinguishes them."""
+    if isinstance(body, models.ForwardRequest):
+        return "forward"
+    return "forward_backward" if isinstance(body, models.ForwardBackwardRequest) else None
+
+
+def _doubtful_statuses(dialect: Dialect, *, is_batch: bool) -> frozenset[int]:
+    """Return the statuses after which another form of the request may be accepted."""
+    if not is_batch:
+        return frozenset({422})
+    return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, 415})
+
+
+def read_timeout_s(headers: Mapping[str, str]) -> float:
+    """Return the time for which the client waits for a response."""
+    try:
+        seconds = TIMEOUT_SHARE * float(headers.get("x-stainless-read-timeout", ""))
+    except ValueError:
+        return REQUEST_TIMEOUT_S
+    return min(seconds, MAX_TIMEOUT_S) if seconds > 0 else REQUEST_TIMEOUT_S
+
+
+def json_headers(request: ClientRequest) -> dict[str, str]:
+    """Return the client's headers for a request whose body is JSON."""
+    headers = {name: value for name, value in request.headers.items() if name not in CONTENT_HEADERS}
+    return {**headers, "content-type": JSON}
