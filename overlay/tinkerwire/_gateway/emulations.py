@@ -16,6 +16,7 @@ import orjson
 
 from tinkerwire_base.call import Call, WireResponse
 from tinkerwire_generated import models
+from tinkerwire_generated.availability import OPERATION_VERSIONS
 from tinkerwire_generated.constants import RESULT_TYPES
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -292,7 +293,7 @@ class Emulations:
 
     async def _weights_info(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
         dialect = await self._relay.upstream.dialect(request.headers)
-        if dialect.may_have_operation("weights_info"):
+        if _always_has(dialect, "weights_info"):
             return await self._pass(request, exchange)
         exchange.form = "weights_info"
         info = await self._loading.describe(request, request.body.tinker_path, dialect, exchange)
@@ -302,18 +303,20 @@ class Emulations:
         response = await self._pass(request, exchange)
         dialect = await self._relay.upstream.dialect(request.headers)
         sampler_id = json_object(response.content).get("sampling_session_id")
-        if response.status < 300 and isinstance(sampler_id, str) and not dialect.may_have_operation("get_sampler"):
+        if response.status < 300 and isinstance(sampler_id, str) and not _always_has(dialect, "get_sampler"):
             body: models.CreateSamplingSessionRequest = request.body
             self._relay.memory.put(kinds.SAMPLER, sampler_id, orjson.dumps([body.base_model, body.model_path]).decode())
         return response
 
     async def _get_sampler(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
         dialect = await self._relay.upstream.dialect(request.headers)
-        if dialect.may_have_operation("get_sampler"):
-            return await self._pass(request, exchange)
-        exchange.form = "get_sampler"
         sampler_id = request.path["sampler_id"]
         known = self._relay.memory.get(kinds.SAMPLER, sampler_id)
+        if dialect.may_have_operation("get_sampler"):
+            response = await self._pass(request, exchange)
+            if known is None or response.status not in ENDPOINT_MISSING:
+                return response
+        exchange.form = "get_sampler"
         if known is None:
             raise self._relay.lacks("get_sampler", dialect, f"{sampler_id} was not created through this gateway")
         base_model, model_path = orjson.loads(known)
@@ -325,7 +328,10 @@ class Emulations:
     async def _list_checkpoints(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
         dialect = await self._relay.upstream.dialect(request.headers)
         if dialect.may_have_operation(request.operation.name):
-            return await self._pass(request, exchange)
+            response = await self._pass(request, exchange)
+            is_certain = dialect.is_fixed or not _is_missing_endpoint(request, response)
+            if is_certain:
+                return response
         exchange.form = request.operation.name
         (run_id,) = request.path.values()
         is_old = request.operation.name == "list_model_checkpoints"
@@ -349,7 +355,7 @@ class Emulations:
         dialect = await self._relay.upstream.dialect(request.headers)
         if name not in self._missing and dialect.may_have_operation(name):
             response = await self._relay.relay(request, exchange)
-            if not _is_missing_endpoint(response):
+            if not _is_missing_endpoint(request, response):
                 return response
             self._missing.add(name)
         exchange.form = name
@@ -362,10 +368,14 @@ class Emulations:
         )
 
 
-def _is_missing_endpoint(response: WireResponse) -> bool:
+def _always_has(dialect: Dialect, operation: str) -> bool:
+    return dialect.rules.always_has(OPERATION_VERSIONS[operation])
+
+
+def _is_missing_endpoint(request: ClientRequest, response: WireResponse) -> bool:
     """Return whether a response is about the path, and not about a thing that the request names."""
     if response.status == 404:
         detail = json_object(response.content).get("detail")
         # Frameworks give this text, or none, for a path that they do not know.
-        return detail is None or str(detail).strip().rstrip(".").lower() == "not found"
+        return detail is None or str(detail).strip(" .").lower() == "not found" or request.wire.path in str(detail)
     return response.status == 405

@@ -16,13 +16,14 @@ from tinkerwire_base.call import Call, WireResponse
 from tinkerwire_generated import models
 from tinkerwire_generated.operations import OPERATIONS
 
+from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._server.http.responses import HttpError
 from .._wire.dialect import Dialect
 from . import memory as kinds
-from .adaptation import adapt_body
 from .front import ClientRequest, json_object
 from .polls import Polls
 from .relay import Exchange, Relay
+from .upstream import Refused
 
 PREFIX = "gw:load:"
 MAX_LOCKS = 10_000
@@ -98,13 +99,20 @@ class Loading:
         self, request: ClientRequest, path: str, dialect: Dialect, exchange: Exchange
     ) -> models.WeightsInfoResponse:
         """Return the base model and the adapter of saved weights, from their training run if need be."""
+        refused: Refused | None = None
         if dialect.may_have_operation("weights_info"):
             body = models.WeightsInfoRequest(tinker_path=path)
-            info: models.WeightsInfoResponse = await self._relay.call(
-                request, Call(OPERATIONS["weights_info"], body=body), exchange
-            )
-            return info
-        run = await self.find_run(request, path, exchange)
+            call: Call[models.WeightsInfoResponse] = Call(OPERATIONS["weights_info"], body=body)
+            try:
+                return await self._relay.call(request, call, exchange)
+            except Refused as error:
+                if error.response.status not in ENDPOINT_MISSING:
+                    raise
+                refused = error
+        try:
+            run = await self.find_run(request, path, exchange)
+        except Refused as error:
+            raise refused or error from None
         return models.WeightsInfoResponse(base_model=run.base_model, is_lora=run.is_lora, lora_rank=run.lora_rank)
 
     async def find_run(self, request: ClientRequest, path: str, exchange: Exchange) -> models.TrainingRun:
@@ -141,11 +149,9 @@ class Loading:
         async with lock:
             load_id = memory.get(kinds.LOAD, request_id)
             if load_id is None:
-                dialect = await self._relay.upstream.dialect(request.headers)
                 # Without a seq_id, which the client's own operations take from 1.
                 load = models.LoadWeightsRequest(model_id=model_id, path=pending.path, optimizer=pending.optimizer)
-                body = adapt_body(load, dialect)
-                call: Call[models.UntypedAPIFuture] = Call(OPERATIONS["load_weights"], body=body)
+                call: Call[models.UntypedAPIFuture] = Call(OPERATIONS["load_weights"], body=load)
                 load_id = (await self._relay.call(request, call, exchange)).request_id
                 memory.put(kinds.LOAD, request_id, load_id)
                 memory.put(kinds.FUTURE, load_id, "load_weights")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -89,6 +89,33 @@ class Relay:
     async def translate(self, request: ClientRequest, body: Any, dialect: Dialect, exchange: Exchange) -> WireResponse:
         """Send a request with a body of the contract's models, in the form that the upstream takes."""
         name = _batch_operation(body) or request.operation.name
+        headers = {key: value for key, value in request.headers.items() if key not in CONTENT_HEADERS}
+
+        def make_call(form: Dialect) -> Call[Any]:
+            query = adapt_query(request.operation.name, request.query, request.front.document, form)
+            return Call(OPERATIONS[name], path=request.path, query=query, body=adapt_body(body, form))
+
+        return await self._send_in_forms(request, name, make_call, headers, dialect, exchange)
+
+    async def _send_in_forms(
+        self,
+        request: ClientRequest,
+        name: str,
+        make_call: Callable[[Dialect], Call[Any]],
+        headers: Mapping[str, str],
+        dialect: Dialect,
+        exchange: Exchange,
+    ) -> WireResponse:
+        """Send a call in the first form that the upstream accepts.
+
+        Args:
+            request: the client's request.
+            name: the operation of the call.
+            make_call: returns the call for a form.
+            headers: headers of the request, except for those of its content.
+            dialect: the dialect of the upstream.
+            exchange: what is recorded for the trace.
+        """
         is_batch = name in BATCH_OPERATIONS
         forms = dialect.forms(name) if is_batch else self._narrow(name, dialect)
         doubtful = _doubtful_statuses(dialect, is_batch=is_batch)
@@ -97,14 +124,13 @@ class Relay:
         tried: set[bytes | None] = set()
         for form in forms:
             try:
-                encoded = codec.encode(self._call(request, name, body, form), form)
+                encoded = codec.encode(make_call(form), form)
             except (DialectError, TypeError, ValueError, OverflowError) as cause:
                 error = error or cause
                 continue
             if encoded.content in tried:
                 continue
             tried.add(encoded.content)
-            headers = {key: value for key, value in request.headers.items() if key not in CONTENT_HEADERS}
             response = await self.send(request, attrs.evolve(encoded, headers={**headers, **encoded.headers}), exchange)
             if response.status < 300:
                 if is_batch:
@@ -142,15 +168,16 @@ class Relay:
             HttpError: the upstream lacks the call, gives no response, or one that does not fit the contract.
         """
         dialect = await self.upstream.dialect(request.headers)
-        try:
-            encoded = codec.encode(call, dialect)
-        except (DialectError, TypeError, ValueError) as error:
-            raise self.refusal(error, dialect) from None
-        headers = {**shared_headers(request.headers), **encoded.headers}
+        headers = shared_headers(request.headers)
         key = request.headers.get("x-idempotency-key")
-        if key is not None and encoded.method != "GET":
-            headers["x-idempotency-key"] = f"{key}-{call.operation.name}"
-        response = await self.send(request, attrs.evolve(encoded, headers=headers), exchange)
+        name = call.operation.name
+        if key is not None and call.operation.method != "GET":
+            headers["x-idempotency-key"] = f"{key}-{name}"
+
+        def make_call(form: Dialect) -> Call[T]:
+            return attrs.evolve(call, body=adapt_body(call.body, form))
+
+        response = await self._send_in_forms(request, name, make_call, headers, dialect, exchange)
         if response.status >= 300:
             raise Refused(response)
         try:
@@ -162,7 +189,7 @@ class Relay:
         """Create the error of a request that the upstream cannot express; it names the feature and the upstream."""
         if isinstance(error, DialectError):
             status = 404 if error.what.startswith("the call ") else 400
-            return self.lacks(error.what.removeprefix("the call "), dialect, str(error), status)
+            return self.lacks(error.what.removeprefix("the call "), dialect, _reason(error), status)
         return HttpError(400, f"tinkerwire gateway: the request cannot be sent to {self.upstream.base_url}: {error}")
 
     def lacks(self, feature: str, dialect: Dialect, reason: str = "", status: int = 404) -> HttpError:
@@ -200,11 +227,6 @@ class Relay:
         accepted = self._accepted.get(operation)
         return forms if accepted not in forms else (accepted, *forms)
 
-    def _call(self, request: ClientRequest, name: str, body: Any, dialect: Dialect) -> Call[Any]:
-        operation = OPERATIONS[name]
-        query = adapt_query(request.operation.name, request.query, request.front.document, dialect)
-        return Call(operation, path=request.path, query=query, body=adapt_body(body, dialect))
-
     def _names_alias(self, content: bytes) -> bool:
         return self.memory.has_any(kinds.MODEL) and b"model_id" in content
 
@@ -234,6 +256,14 @@ def _doubtful_statuses(dialect: Dialect, *, is_batch: bool) -> frozenset[int]:
     if not is_batch:
         return frozenset({422})
     return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, 415})
+
+
+def _reason(error: DialectError) -> str:
+    """Return the versions that have what an upstream lacks, or else the text of the error."""
+    if error.since is None:
+        return str(error)
+    until = "" if error.until is None else f" to before {error.until}"
+    return f"it exists from {error.since}{until or ' on'}; omit it, or use a server of such a version"
 
 
 def read_timeout_s(headers: Mapping[str, str]) -> float:
