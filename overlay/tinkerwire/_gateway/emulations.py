@@ -149,8 +149,8 @@ EMULATIONS: tuple[Emulation, ...] = (
         "process_uuid of telemetry",
         "before 0.24.1",
         "0.24.1 on",
-        "A UUID that is derived from the session.",
-        "Such a client has one process for each session.",
+        "A UUID that is derived from the session; and none is sent to upstreams before 0.24.1.",
+        "Such a client has one process for each session, and no result depends on telemetry.",
     ),
     Emulation(
         "tokens of images",
@@ -196,8 +196,13 @@ class Emulations:
 
     async def handle(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
         """Return the response to a request."""
-        emulate = self._by_operation.get(request.operation.name, self._pass)
-        return await emulate(request, exchange)
+        name = request.operation.name
+        response = await self._by_operation.get(name, self._pass)(request, exchange)
+        if response.status in ENDPOINT_MISSING and _is_missing_endpoint(request, response):
+            dialect = await self._relay.upstream.dialect(request.headers)
+            if name in OPERATION_VERSIONS and not _always_has(dialect, name):
+                raise self._relay.lacks(name, dialect, f"it responded {response.status}")
+        return response
 
     async def _pass(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
         response = await self._relay.relay(request, exchange)

@@ -22,7 +22,7 @@ from .._wire.dialect import Dialect
 from . import memory as kinds
 from .front import ClientRequest, json_object
 from .memory import Memory
-from .relay import Exchange, json_headers, read_timeout_s
+from .relay import TRANSLATED, Exchange, json_headers, read_timeout_s
 from .upstream import Upstream, UpstreamTimeout, traffic_of
 
 HOLD_S = 30.0
@@ -73,7 +73,10 @@ class Polls:
         """
         result_type = self.find_type(request, request_id)
         response = await self.wait(request, request_id, result_type, exchange)
-        return self.convert(request, response, result_type)
+        converted = self.convert(request, response, result_type)
+        if converted is not response:
+            exchange.form = TRANSLATED
+        return converted
 
     def find_type(self, request: ClientRequest, request_id: str) -> type | None:
         """Return the type of the result of a future, from the submission or from the poll; None if unknown."""

@@ -1,0 +1,75 @@
+"""Recognition of the wire version of clients."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.gateway_clients import Client, Upstreams, json_response, value_of
+from tinkerwire._gateway.recognition import UNKNOWN, recognize
+
+
+@pytest.mark.parametrize(
+    ("headers", "versions"),
+    [
+        ({"x-stainless-package-version": "0.16.1"}, ("0.16.1",)),
+        ({"x-stainless-package-version": "0.12.5"}, ("0.12.0",)),
+        ({"x-stainless-package-version": "0.24.1rc1"}, ("0.24.1",)),
+        ({"x-stainless-package-version": "1.0.0"}, ("0.38.0",)),
+        ({"x-sdk-version": "0.38.0"}, ("0.38.0",)),
+        ({"user-agent": "AsyncTinker/Python 0.7.0"}, ("0.7.0",)),
+        ({"x-tinkerwire-wire": "0.4.1"}, ("0.4.1",)),
+        ({"x-tinkerwire-wire": "0.18.2-0.38.0"}, ("0.38.0", "0.24.1")),
+        ({"x-tinkerwire-wire": "0.3.0-0.16.1"}, ("0.16.1",)),
+    ],
+)
+def test_headers_name_the_version(headers: dict[str, str], versions: tuple[str, ...]) -> None:
+    client = recognize(headers)
+    assert client.versions == versions
+    assert client.is_known
+
+
+@pytest.mark.parametrize("headers", [{}, {"user-agent": "curl/8"}, {"x-stainless-package-version": "unknown"}])
+def test_other_clients_are_unknown(headers: dict[str, str]) -> None:
+    assert recognize(headers) == UNKNOWN
+
+
+def test_versions_before_the_models_are_rejected(upstream: Upstreams) -> None:
+    response = Client(upstream).post("create_session", {}, "0.2.0")
+    assert response.status == 400
+    assert "0.3.0 or newer, got 0.2.0" in value_of(response)["detail"]
+    assert not upstream.requests
+
+
+def test_unknown_client_is_recognized_by_the_form_of_its_request(upstream: Upstreams) -> None:
+    """A JSON forward_backward exists before 0.25.0 only, and a field of 0.33.1 from then on only."""
+    upstream.answers["forward"] = upstream.answers["asample"] = json_response({"request_id": "r1"})
+    client = Client(upstream)
+    datum = {"model_input": {"chunks": [{"tokens": [1]}]}, "loss_fn_inputs": {}}
+    body = {"model_id": "m", "seq_id": 1, "forward_input": {"data": [datum], "loss_fn": "cross_entropy"}}
+    assert client.post("forward", body).status == 200
+    sample = {"prompt": {"chunks": []}, "sampling_params": {}, "sampling_session_id": "s", "seq_id": 0}
+    response = client.post("asample", {**sample, "prompt_logprobs_last_n": 1})
+    assert response.status == 400
+    assert "prompt_logprobs_last_n" in value_of(response)["detail"]
+
+
+def test_unknown_client_is_remembered_by_the_sdk_version_of_its_session(upstream: Upstreams) -> None:
+    upstream.answers["create_session"] = json_response({"session_id": "s1"})
+    client = Client(upstream)
+    session = {"tags": [], "user_metadata": None, "sdk_version": "0.4.1"}
+    assert client.post("create_session", session).status == 200
+    # Version 0.4.1 has no weight_decay; the newest version, which would be tried first, has no problem with the field.
+    upstream.answers["create_sampling_session"] = json_response({"sampling_session_id": "sampler"})
+    body = {"session_id": "s1", "sampling_session_seq_id": 0, "base_model": "b"}
+    assert client.post("create_sampling_session", body).status == 200
+    sample = {"prompt": {"chunks": []}, "sampling_params": {}, "sampling_session_id": "sampler", "seq_id": 0}
+    response = client.post("asample", {**sample, "topk_sample_logprobs": 1})
+    assert response.status == 422
+    assert value_of(response)["detail"][0]["loc"] == ["body", "topk_sample_logprobs"]
+
+
+def test_speak_overrides_headers(upstream: Upstreams) -> None:
+    upstream.answers["load_weights"] = json_response({"request_id": "r"})
+    client = Client(upstream, speak="0.4.1")
+    assert client.post("load_weights", {"model_id": "m", "path": "tinker://a/weights/b"}, "0.38.0").status == 200
+    assert upstream.body("load_weights")["optimizer"] is False
