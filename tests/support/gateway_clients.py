@@ -68,6 +68,10 @@ class Client:
         """Send a request."""
         return await self.app.handle(request)
 
+    def close(self) -> None:
+        """Close the files of the gateway."""
+        asyncio.run(self.app.close())
+
     def post(
         self, name: str, body: Any, version: str | None = None, headers: Mapping[str, str] | None = None
     ) -> WireResponse:

@@ -157,7 +157,9 @@ class Polls:
         return response if reason is None else self._failed(request, reason, value)
 
     def _failed(self, request: ClientRequest, reason: Any, value: dict[str, Any]) -> WireResponse:
-        text = reason if isinstance(reason, str) else str(reason)
+        if isinstance(reason, dict) and isinstance(reason.get("message"), str):
+            reason = reason["message"]
+        text = reason if isinstance(reason, str) else default_converter().encode(reason).decode()
         category = value.get("category")
         known = category.lower() if isinstance(category, str) else "unknown"
         return request.json_response(models.RequestFailedResponse(error=text, category=known))

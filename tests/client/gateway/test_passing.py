@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import attrs
 import orjson
 import pytest
@@ -10,7 +12,7 @@ import zstandard
 import tinkerwire as tw
 from support.gateway_clients import Client, Upstreams, json_response, value_of
 from tinkerwire._wire.protobuf import encode_request
-from tinkerwire_base.call import PROTOBUF, WireResponse
+from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
 from tinkerwire_generated import models
 
 ODD_JSON = b'{ "model_id": "m",  "seq_id":1,"adam_params":{"learning_rate":0.10000000000000001}, "type":"optim_step" }'
@@ -106,8 +108,8 @@ def test_json_becomes_protobuf_for_a_new_upstream(upstream: Upstreams) -> None:
 def test_discovered_upstream_keeps_the_form_that_it_accepts(upstream: Upstreams) -> None:
     """The first batch tries protobuf; after a rejection, all batches are JSON."""
 
-    def accept_json(request: object) -> WireResponse:
-        is_json = getattr(request, "headers")["content-type"] == "application/json"
+    def accept_json(request: WireRequest) -> WireResponse:
+        is_json = request.headers["content-type"] == "application/json"
         return json_response({"request_id": "r"}) if is_json else json_response({"detail": "unsupported"}, 415)
 
     upstream.answers["forward_backward"] = accept_json
@@ -153,8 +155,6 @@ def _batch() -> models.ForwardBackwardRequest:
 
 
 def test_compressed_json_is_decompressed(upstream: Upstreams) -> None:
-    import gzip  # noqa: PLC0415
-
     upstream.answers["optim_step"] = json_response({"request_id": "r"})
     headers = {"Content-Encoding": "gzip"}
     assert Client(upstream).post("optim_step", gzip.compress(ODD_JSON), "0.16.1", headers).status == 200
