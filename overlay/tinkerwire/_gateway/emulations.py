@@ -146,6 +146,13 @@ EMULATIONS: tuple[Emulation, ...] = (
         "Without the field, a server loads the weights alone.",
     ),
     Emulation(
+        "optimizer_config of AdamW, record_stability_info false",
+        "0.29.1 on, 0.26.2 on",
+        "before",
+        "Not sent.",
+        "Such an upstream has no other optimizer, and records nothing.",
+    ),
+    Emulation(
         "process_uuid of telemetry",
         "before 0.24.1",
         "0.24.1 on",

@@ -88,7 +88,7 @@ class Relay:
 
     async def translate(self, request: ClientRequest, body: Any, dialect: Dialect, exchange: Exchange) -> WireResponse:
         """Send a request with a body of the contract's models, in the form that the upstream takes."""
-        name = _batch_operation(body) or request.operation.name
+        name = batch_operation(body) or request.operation.name
         headers = {key: value for key, value in request.headers.items() if key not in CONTENT_HEADERS}
 
         def make_call(form: Dialect) -> Call[Any]:
@@ -244,7 +244,7 @@ class Relay:
             self.memory.put(kinds.FUTURE, request_id, request.operation.name)
 
 
-def _batch_operation(body: Any) -> str | None:
+def batch_operation(body: Any) -> str | None:
     """Return the operation of a batch; as protobuf, both operations are one, and a field distinguishes them."""
     if isinstance(body, models.ForwardRequest):
         return "forward"

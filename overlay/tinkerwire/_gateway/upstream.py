@@ -153,7 +153,7 @@ class Upstream:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._discovery is not None:
+        if self._discovery is not None and not self._discovery.done():
             self._discovery.cancel()
             await asyncio.gather(self._discovery, return_exceptions=True)
         await self._transport.close()
