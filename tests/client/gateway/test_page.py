@@ -1,0 +1,15 @@
+"""The page about the gateway, compared with the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tinkerwire._gateway.emulations import EMULATIONS
+
+PAGE = Path(__file__).parents[3] / "docs" / "gateway.md"
+
+
+def test_page_lists_all_emulations() -> None:
+    """The rows are those of the code, in their order."""
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    assert rows[1:] == [f"| {' | '.join(row)} |" for row in EMULATIONS]
