@@ -41,7 +41,7 @@ class GatewayApp:
         memory: what the gateway remembers.
         speak: the wire version of all clients; None to recognize each client's.
         client_key: the key that clients must present; None to accept any, which is passed on.
-        fault_injection: faults to inject into the responses to clients.
+        fault_injection: failures to inject into the responses to clients.
         trace: records every exchange.
     """
 

@@ -1,4 +1,4 @@
-"""What the gateway remembers beyond one request: bounded, and optionally in a file that outlives it."""
+"""Memory of the gateway beyond one request: bounded, and optionally in a file that outlives the gateway."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Memory:
         self._writes = 0
 
     def get(self, kind: str, key: str) -> str | None:
-        """Return a value; None if there is none."""
+        """Return a value; None if the key is unknown."""
         table = self._tables.get(kind)
         value = None if table is None else table.get(key)
         if value is not None or self._database is None or kind not in KEPT_KINDS:

@@ -42,7 +42,7 @@ PASSED, TRANSLATED = "passed", "translated"
 
 @attrs.define
 class Exchange:
-    """How one request was handled; for the trace.
+    """Handling of one request, for the trace.
 
     Args:
         form: ``passed``, ``translated`` or the name of an emulation.
@@ -148,10 +148,10 @@ class Relay:
         raise self.refusal(error, dialect)
 
     async def send(self, request: ClientRequest, wire: WireRequest, exchange: Exchange) -> WireResponse:
-        """Send a request for a client; a time-out becomes a 504.
+        """Send a request for a client; a timeout becomes a 502.
 
         Raises:
-            HttpError: there is no response.
+            HttpError: the upstream does not respond.
         """
         exchange.upstream_requests += 1
         seconds = read_timeout_s(request.headers) + len(wire.content or b"") / UPLOAD_BYTES_PER_S

@@ -31,7 +31,7 @@ KEY_PREFIX = "tml-gateway-"
 
 @attrs.frozen(kw_only=True)
 class GatewaySettings:
-    """What a gateway connects, and how.
+    """Settings of a gateway.
 
     Raises:
         ValueError: a value is invalid; the error names it.
@@ -160,7 +160,7 @@ class Gateway:
         state: file that keeps what the gateway remembers for its successor; None for memory only.
         record: tape on which the requests to the server are recorded.
         trace: file with a line for each request of a client.
-        fault_injection: faults to inject into the responses to clients.
+        fault_injection: failures to inject into the responses to clients.
 
     Raises:
         ValueError: an argument is invalid.

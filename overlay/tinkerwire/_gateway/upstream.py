@@ -131,7 +131,7 @@ class Upstream:
         """Send a request and return the response of any status, without the headers of the connection.
 
         Raises:
-            UpstreamTimeout: there was no response in time.
+            UpstreamTimeout: the upstream did not respond in time.
             HttpError: 502 if the upstream cannot be reached.
         """
         headers = {name: value for name, value in request.headers.items() if name not in DROPPED_REQUEST_HEADERS}

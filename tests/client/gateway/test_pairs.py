@@ -28,7 +28,7 @@ EXAMPLES = 6
 CLIENT_STEPS = frozenset({"client_config", "client_dynamic_config", "auth_token"})
 """Operations that the gateway answers itself; their requests have one form."""
 EMULATED_FIELDS = frozenset({"process_uuid"})
-"""Fields that the gateway leaves out or derives, as its table says."""
+"""Fields that the gateway leaves out or derives, as its table lists."""
 
 SAME_AS_ABSENT = (
     ("loss_fn_config", {}),
