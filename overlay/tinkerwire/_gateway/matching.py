@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
-
-import orjson
 
 from tinkerwire_base.call import JSON
 from tinkerwire_generated.protobuf import MESSAGE_FIELDS
@@ -16,16 +15,31 @@ from .._wire.protobuf_messages import has_field
 
 NO_MEANING = frozenset({"description", "summary", "title", "deprecated", "example", "examples", "externalDocs"})
 """Keys of a schema that do not change what it accepts."""
+MIN_SCANNED_BYTES = 65_536
+"""Size of a body from which looking for texts is cheaper than reading the body."""
 
 
-def has_same_json(operation: str, version: str, dialect: Dialect) -> bool:
-    """Return whether JSON requests of an operation have one schema in a version and in all versions of a dialect."""
+def has_same_json(operation: str, version: str, dialect: Dialect, content: bytes = b"") -> bool:
+    """Return whether a JSON request of an operation means the same in a version and in all versions of a dialect.
+
+    Args:
+        operation: the operation.
+        version: the client's version.
+        dialect: the dialect of the upstream.
+        content: the body. A large one may mean the same although the schemas differ: if it has nothing that differs.
+    """
     if operation in BATCH_OPERATIONS and operation in dialect.protobuf_operations:
         return False
-    signature = _signature(operation, version)
-    return signature is not None and all(
-        _signature(operation, other) == signature for other in {dialect.min_version, dialect.max_version}
-    )
+    own = _schema(operation, version)
+    if own is None:
+        return False
+    for other in {dialect.min_version, dialect.max_version}:
+        texts = _differing_texts(operation, version, other)
+        if texts is None or (texts and len(content) < MIN_SCANNED_BYTES):
+            return False
+        if any(text in content for text in texts):
+            return False
+    return True
 
 
 def has_same_protobuf(version: str, dialect: Dialect) -> bool:
@@ -33,9 +47,61 @@ def has_same_protobuf(version: str, dialect: Dialect) -> bool:
     return dialect.protobuf_operations == BATCH_OPERATIONS and _is_subset(version, dialect.max_version)
 
 
+class _Incomparable(Exception):
+    """Two schemas differ in a way that no text in a body shows."""
+
+
 @lru_cache(maxsize=4096)
-def _signature(operation: str, version: str) -> bytes | None:
-    """Return a text that is equal for equal schemas of body and query; None if the version lacks the operation."""
+def _differing_texts(operation: str, version: str, other: str) -> frozenset[bytes] | None:
+    """Return texts of which a body has one if it means something else in another version; none for equal schemas.
+
+    None: the versions differ in other ways, or one lacks the operation.
+    """
+    first, second = _schema(operation, version), _schema(operation, other)
+    if first is None or second is None:
+        return None
+    try:
+        return frozenset(f'"{text}"'.encode() for text in _differences(first, second))
+    except _Incomparable:
+        return None
+
+
+def _differences(first: Any, second: Any) -> Iterator[str]:
+    if first == second:
+        return
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        raise _Incomparable
+    if first.get("required") != second.get("required"):
+        # A field that is missing leaves no text, but one that all objects of this schema have shows the object.
+        always = set(first.get("required", ())) & set(second.get("required", ()))
+        if not always:
+            raise _Incomparable
+        yield max(sorted(always), key=len)
+        return
+    for key in first.keys() | second.keys():
+        one, two = first.get(key), second.get(key)
+        if one == two:
+            continue
+        if key == "properties" and one is not None and two is not None:
+            for name in one.keys() | two.keys():
+                if name in one and name in two:
+                    yield from _differences(one[name], two[name])
+                else:
+                    yield name
+        elif key == "enum" and one is not None and two is not None:
+            yield from map(str, set(one) ^ set(two))
+        elif key in ("anyOf", "oneOf") and one is not None and two is not None and len(one) == len(two):
+            for member, other in zip(one, two, strict=True):
+                yield from _differences(member, other)
+        elif key in ("items", "additionalProperties"):
+            yield from _differences(one, two)
+        else:
+            raise _Incomparable
+
+
+@lru_cache(maxsize=4096)
+def _schema(operation: str, version: str) -> Any:
+    """Return the schema of body and query with all references resolved; None if the version lacks the operation."""
     document = load_contract(version)
     found = next(
         (item for path in document["paths"].values() for item in path.values() if item["operationId"] == operation),
@@ -44,8 +110,10 @@ def _signature(operation: str, version: str) -> bytes | None:
     if found is None:
         return None
     body = found.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
-    parameters = [item for item in found.get("parameters", []) if item["in"] in ("query", "path")]
-    return orjson.dumps(_plain(document, [body, parameters], ()), option=orjson.OPT_SORT_KEYS)
+    parameters = {
+        item["name"]: item["schema"] for item in found.get("parameters", []) if item["in"] in ("query", "path")
+    }
+    return {"items": _plain(document, body, ()), "parameters": _plain(document, parameters, ())}
 
 
 def _plain(document: Document, node: Any, inside: tuple[str, ...]) -> Any:

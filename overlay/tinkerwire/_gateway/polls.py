@@ -188,7 +188,11 @@ class Polls:
         polling = asyncio.ensure_future(self._upstream.send(wire, traffic, timeout_s))
         self._held.add(polling)
         try:
-            return await polling
+            # The wait for a free connection counts, too.
+            await asyncio.wait({polling}, timeout=timeout_s)
+            if not polling.done():
+                return _not_ready(request_id)
+            return polling.result()
         except UpstreamTimeout:
             # A poll changes nothing: the next one gets the same result.
             return _not_ready(request_id)
@@ -201,6 +205,7 @@ class Polls:
             return _not_ready(request_id)
         finally:
             self._held.discard(polling)
+            polling.cancel()
 
 
 def _accept(request: ClientRequest, result_type: type | None, dialect: Dialect) -> str:

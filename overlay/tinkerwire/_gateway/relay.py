@@ -14,6 +14,7 @@ from tinkerwire_generated import models
 from tinkerwire_generated.constants import RESULT_TYPES
 from tinkerwire_generated.operations import OPERATIONS
 
+from .._connection.call_codec import WIRE_HEADER
 from .._server.http.content_encoding import decompress
 from .._server.http.responses import HttpError
 from .._wire import codec
@@ -131,7 +132,8 @@ class Relay:
             if encoded.content in tried:
                 continue
             tried.add(encoded.content)
-            response = await self.send(request, attrs.evolve(encoded, headers={**headers, **encoded.headers}), exchange)
+            sent = {**headers, WIRE_HEADER: form.version_range, **encoded.headers}
+            response = await self.send(request, attrs.evolve(encoded, headers=sent), exchange)
             if response.status < 300:
                 if is_batch:
                     self.upstream.learn_form(name, form)
@@ -207,7 +209,7 @@ class Relay:
             if not has_same_protobuf(request.front.version, dialect):
                 return None
             return self._decompressed(wire, keeps_zstd=dialect.config.proto_compress_fwdbwd)
-        if not has_same_json(name, request.front.version, dialect):
+        if not has_same_json(name, request.front.version, dialect, wire.content or b""):
             return None
         return self._decompressed(wire, keeps_zstd=False)
 

@@ -121,10 +121,17 @@ class Upstream:
             Refused: the upstream rejects the request for its settings.
             HttpError: 502 if the upstream cannot be reached.
         """
-        if self._dialect is None:
-            if self._discovery is None or self._discovery.done():
-                self._discovery = asyncio.create_task(self._discover(headers))
-            self._dialect = await asyncio.shield(self._discovery)
+        own: asyncio.Task[Dialect] | None = None
+        while self._dialect is None:
+            discovery = self._discovery
+            if discovery is None or discovery.done():
+                discovery = self._discovery = own = asyncio.create_task(self._discover(headers))
+            try:
+                self._dialect = await asyncio.shield(discovery)
+            except Refused:
+                # The key of another client may have been rejected.
+                if discovery is own:
+                    raise
         return self._dialect
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
