@@ -95,6 +95,8 @@ class ClientRequest:
         Raises:
             HttpError: a parameter does not fit the client's wire version.
         """
+        if not self.wire.query:
+            return {}
         values = self.front.validator.parse_query(self.operation, self.wire.query)
         return {name: values[name] for name, _ in self.wire.query}
 
