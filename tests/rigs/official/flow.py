@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from tests.rigs.official import steps_catalogue, steps_sampling, steps_training
+from tests.rigs.official import steps_catalogue, steps_numbers, steps_sampling, steps_training
 from tests.rigs.official.flow_state import Blocked, Flow, Skipped, Step, Wrong
 
 STEPS: list[Step] = [
@@ -72,13 +72,18 @@ def main() -> int:
     parser.add_argument("--base-url", required=True)
     parser.add_argument("--base-model", help="the first that the server names, by default")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
+    parser.add_argument("--numbers", action="store_true", help="keep numbers of a model more, for a comparison")
     parser.add_argument("--settings", type=json.loads, default={}, metavar="JSON", help="more for the ServiceClient")
     options = parser.parse_args()
     client = importlib.import_module(options.client)
     flow = Flow(client, options.base_url, options.base_model, options.timeout, **options.settings)
     failed = False
-    for step in STEPS:
+    # The first step chooses the base model.
+    steps = [STEPS[0], steps_numbers.numbers, *STEPS[1:]] if options.numbers else STEPS
+    for step in steps:
         record = run_step(step, flow)
+        if step is steps_numbers.numbers:
+            record["numbers"] = flow.numbers
         failed = failed or not record["ok"]
         sys.stdout.write(json.dumps(record) + "\n")
         sys.stdout.flush()

@@ -41,6 +41,8 @@ class Flow:
         self.base_model = base_model
         self.timeout_s = timeout_s
         self.service: Any = client.ServiceClient(base_url=base_url, api_key="tml-flow", **settings)
+        self.numbers: dict[str, list[float]] = {}
+        """Numbers of the results, by name; see :mod:`tests.rigs.official.steps_numbers`."""
         self._results: dict[str, Any] = {}
 
     def keep(self, **results: Any) -> None:

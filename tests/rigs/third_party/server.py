@@ -53,8 +53,12 @@ class ThirdPartyServer:
         return f"{self.name} {self.version}"
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[str]:
-        """Run the server until its engine is ready and yield its base URL."""
+    def running(self, folder: Path | None = None) -> Iterator[str]:
+        """Run the server until its engine is ready and yield its base URL.
+
+        Args:
+            folder: empty folder for its checkpoints and its database; None for a temporary one.
+        """
         lock = FOLDER / f"requirements-{self.name}-{self.version}.txt"
         python = ensure_venv(self.name, lock, installer="pip", pip_options=self.pip_options)
         self.prepare(python)
@@ -63,7 +67,7 @@ class ThirdPartyServer:
         uv.chmod(0o755)
         model = _ensure_tiny_model(python, BUILD / self.name / BASE_MODEL)
         with tempfile.TemporaryDirectory(prefix="tinkerwire-peer-") as name:
-            folder = Path(name)
+            folder = folder or Path(name)
             (folder / BASE_MODEL).symlink_to(model)
             port = find_free_port()
             command = [
