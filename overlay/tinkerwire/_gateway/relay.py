@@ -35,7 +35,9 @@ TIMEOUT_SHARE = 2.0
 UPLOAD_BYTES_PER_S = 100_000
 UNSUPPORTED_FORM_STATUSES = frozenset({404, 405, 406, 415, 501})
 """Statuses of a form of batches that a server does not have."""
-DOUBTFUL_FORM_STATUSES = UNSUPPORTED_FORM_STATUSES | {400, 422, 500}
+CONFLICT = 409
+"""Status of a request whose idempotency key belongs to another one: the same in another form, perhaps."""
+DOUBTFUL_FORM_STATUSES = UNSUPPORTED_FORM_STATUSES | {400, CONFLICT, 422, 500}
 """Statuses that the first batch in a form may also get because of its form."""
 CONTENT_HEADERS = frozenset({"content-type", "content-encoding"})
 PASSED, TRANSLATED = "passed", "translated"
@@ -96,24 +98,34 @@ class Relay:
             query = adapt_query(request.operation.name, request.query, request.front.document, form)
             return Call(OPERATIONS[name], path=request.path, query=query, body=adapt_body(body, form))
 
-        return await self._send_in_forms(request, name, make_call, headers, dialect, exchange)
+        def make_request(form: Dialect) -> WireRequest:
+            # A request keeps its bytes under its key while the gateway learns what the upstream supports.
+            passed = self._as_it_came(request, form) if name in BATCH_OPERATIONS else None
+            if passed is not None:
+                return passed
+            encoded = codec.encode(make_call(form), form)
+            sent = {**headers, WIRE_HEADER: form.version_range, **encoded.headers}
+            return attrs.evolve(encoded, headers=sent)
+
+        return await self._send_in_forms(request, name, make_request, dialect, exchange)
 
     async def _send_in_forms(
         self,
         request: ClientRequest,
         name: str,
-        make_call: Callable[[Dialect], Call[Any]],
-        headers: Mapping[str, str],
+        make_request: Callable[[Dialect], WireRequest],
         dialect: Dialect,
         exchange: Exchange,
     ) -> WireResponse:
         """Send a call in the first form that the upstream accepts.
 
+        All forms have one idempotency key, because the upstream may have run the call before it failed to respond, in
+        an earlier attempt too. A server that has run it in another form responds with 409.
+
         Args:
             request: the client's request.
             name: the operation of the call.
-            make_call: returns the call for a form.
-            headers: headers of the request, except for those of its content.
+            make_request: returns the call in a form.
             dialect: the dialect of the upstream.
             exchange: what is recorded for the trace.
         """
@@ -122,32 +134,43 @@ class Relay:
         doubtful = _doubtful_statuses(dialect, is_batch=is_batch)
         error: Exception | None = None
         rejection: WireResponse | None = None
+        uncertain: tuple[Dialect, WireRequest] | None = None
         tried: set[bytes | None] = set()
         for form in forms:
             try:
-                encoded = codec.encode(make_call(form), form)
+                sent = make_request(form)
             except (DialectError, TypeError, ValueError, OverflowError) as cause:
                 error = error or cause
                 continue
-            if encoded.content in tried:
+            if sent.content in tried:
                 continue
-            tried.add(encoded.content)
-            sent = {**headers, WIRE_HEADER: form.version_range, **encoded.headers}
-            response = await self.send(request, attrs.evolve(encoded, headers=sent), exchange)
+            tried.add(sent.content)
+            response = await self.send(request, sent, exchange)
+            if response.status == CONFLICT and uncertain is not None:
+                # The upstream has run the call in that form, in which it recognizes a retry.
+                response = await self.send(request, uncertain[1], exchange)
+                if response.status < 300:
+                    self._learn(name, uncertain[0], is_first=False)
+                return response
             if response.status < 300:
-                if is_batch:
-                    self.upstream.learn_form(name, form)
-                elif rejection is not None:
-                    self._accepted[name] = form
+                self._learn(name, form, is_first=len(tried) == 1)
                 return response
             if len(forms) == 1 or response.status not in doubtful:
                 return response
+            if response.status >= 500:
+                uncertain = uncertain or (form, sent)
             if rejection is None or rejection.status in UNSUPPORTED_FORM_STATUSES:
                 rejection = response
         if rejection is not None:
             return rejection
         assert error is not None
         raise self.refusal(error, dialect)
+
+    def _learn(self, name: str, form: Dialect, *, is_first: bool) -> None:
+        if name in BATCH_OPERATIONS:
+            self.upstream.learn_form(name, form)
+        elif not is_first:
+            self._accepted[name] = form
 
     async def send(self, request: ClientRequest, wire: WireRequest, exchange: Exchange) -> WireResponse:
         """Send a request for a client; a timeout becomes a 502.
@@ -176,10 +199,11 @@ class Relay:
         if key is not None and call.operation.method != "GET":
             headers["x-idempotency-key"] = f"{key}-{name}"
 
-        def make_call(form: Dialect) -> Call[T]:
-            return attrs.evolve(call, body=adapt_body(call.body, form))
+        def make_request(form: Dialect) -> WireRequest:
+            encoded = codec.encode(attrs.evolve(call, body=adapt_body(call.body, form)), form)
+            return attrs.evolve(encoded, headers={**headers, WIRE_HEADER: form.version_range, **encoded.headers})
 
-        response = await self._send_in_forms(request, name, make_call, headers, dialect, exchange)
+        response = await self._send_in_forms(request, name, make_request, dialect, exchange)
         if response.status >= 300:
             raise Refused(response)
         try:
@@ -256,8 +280,8 @@ def batch_operation(body: Any) -> str | None:
 def _doubtful_statuses(dialect: Dialect, *, is_batch: bool) -> frozenset[int]:
     """Return the statuses after which another form of the request may be accepted."""
     if not is_batch:
-        return frozenset({422})
-    return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, 415})
+        return frozenset({CONFLICT, 422})
+    return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, CONFLICT, 415})
 
 
 def _reason(error: DialectError) -> str:

@@ -99,6 +99,8 @@ class Upstream:
         self._wire_version = wire_version
         self._api_key = api_key
         self._dialect: Dialect | None = None
+        self._found: tuple[Dialect, Dialect] | None = None
+        """The last dialect as it was discovered, and as responses have corrected it."""
         self._discovery: asyncio.Task[Dialect] | None = None
 
     @property
@@ -127,7 +129,9 @@ class Upstream:
             if discovery is None or discovery.done():
                 discovery = self._discovery = own = asyncio.create_task(self._discover(headers))
             try:
-                self._dialect = await asyncio.shield(discovery)
+                discovered = await asyncio.shield(discovery)
+                if self._dialect is None:
+                    self._dialect = self._learned(discovered)
             except Refused:
                 # The key of another client may have been rejected.
                 if discovery is own:
@@ -168,12 +172,23 @@ class Upstream:
     def learn_form(self, operation: str, form: Dialect) -> None:
         """Record that the upstream has accepted a batch in a form; see :meth:`Dialect.as_confirmed`."""
         if self._dialect is not None:
-            self._dialect = self._dialect.as_confirmed(operation, form)
+            self._set_dialect(self._dialect.as_confirmed(operation, form))
 
     def learn_json_results(self) -> None:
         """Record that the upstream gives no results to requests that accept protobuf."""
         if self._dialect is not None:
-            self._dialect = attrs.evolve(self._dialect, accepts_protobuf_results=False)
+            self._set_dialect(attrs.evolve(self._dialect, accepts_protobuf_results=False))
+
+    def _learned(self, discovered: Dialect) -> Dialect:
+        """Return a discovered dialect with what responses have shown, if the server was discovered like this before."""
+        if self._found is None or self._found[0] != discovered:
+            self._found = (discovered, discovered)
+        return self._found[1]
+
+    def _set_dialect(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        if self._found is not None:
+            self._found = (self._found[0], dialect)
 
     def _unreachable(self, error: TinkerError) -> HttpError:
         # The server may have been replaced by another version.

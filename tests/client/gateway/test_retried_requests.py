@@ -1,0 +1,111 @@
+"""Retries of requests whose form the gateway does not know, or knows no more: the upstream runs each once."""
+
+from __future__ import annotations
+
+import orjson
+
+from support.gateway_clients import Client, Upstreams, json_response
+from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
+from tinkerwire_base.errors import APIConnectionError
+
+BATCH = {
+    "model_id": "m",
+    "seq_id": 1,
+    "forward_backward_input": {
+        "loss_fn": "cross_entropy",
+        "data": [
+            {
+                "model_input": {"chunks": [{"type": "encoded_text", "tokens": [1]}]},
+                "loss_fn_inputs": {"weights": {"data": [0.5], "dtype": "float32", "shape": [1]}},
+            }
+        ],
+    },
+}
+KEY = {"X-Idempotency-Key": "k1"}
+
+
+class KeyedServer:
+    """A server that runs each key once, and rejects another body under the same key before it reads it.
+
+    Args:
+        media: the media types that it accepts.
+        failures: statuses to respond with, after the batch was run, before the first success.
+    """
+
+    def __init__(self, media: tuple[str, ...], failures: tuple[int, ...] = ()) -> None:
+        self.runs: list[bytes | None] = []
+        self._media = media
+        self._failures = list(failures)
+        self._by_key: dict[str, bytes | None] = {}
+
+    def answer(self, request: WireRequest) -> WireResponse:
+        """Return the response to a batch."""
+        key = request.headers["x-idempotency-key"]
+        if self._by_key.get(key, request.content) != request.content:
+            return json_response({"detail": "another request used the key"}, 409)
+        if request.headers["content-type"] not in self._media:
+            return json_response({"detail": "unsupported"}, 415)
+        if key not in self._by_key:
+            self._by_key[key] = request.content
+            self.runs.append(request.content)
+            if self._failures:
+                return json_response({"detail": "failed"}, self._failures.pop())
+        return json_response({"request_id": "r"})
+
+
+def test_new_gateway_repeats_a_request_in_the_form_that_was_run(upstream: Upstreams) -> None:
+    """Its first form is another one, which the upstream rejects for the key alone."""
+    server = KeyedServer((JSON,))
+    upstream.answers["forward_backward"] = server.answer
+    for _ in range(2):
+        response = Client(upstream, None).post("forward_backward", BATCH, "0.16.1", KEY)
+        assert (response.status, orjson.loads(response.content)) == (200, {"request_id": "r"})
+    assert len(server.runs) == 1
+
+
+def test_batch_keeps_its_bytes_while_the_form_is_learned(upstream: Upstreams) -> None:
+    """The retry comes after another batch has shown the form."""
+    server = KeyedServer((JSON,))
+    upstream.answers["forward_backward"] = server.answer
+    client = Client(upstream, None)
+    for _ in range(3):
+        assert client.post("forward_backward", BATCH, "0.16.1", KEY).status == 200
+    media = [request.headers["content-type"] for request in upstream.named("forward_backward")]
+    assert media == [PROTOBUF, JSON, JSON, JSON]
+    assert {request.content for request in upstream.named("forward_backward")[1:]} == set(server.runs)
+
+
+def test_form_that_failed_after_the_run_is_sent_again(upstream: Upstreams) -> None:
+    """A server that takes both forms has run the first one, and conflicts with the second."""
+    server = KeyedServer((PROTOBUF, JSON), failures=(500,))
+    upstream.answers["forward_backward"] = server.answer
+    client = Client(upstream, None)
+    assert client.post("forward_backward", BATCH, "0.16.1", KEY).status == 200
+    assert client.post("forward_backward", BATCH, "0.16.1", KEY).status == 200
+    assert len(server.runs) == 1
+
+
+def test_conflict_in_all_forms_reaches_the_client(upstream: Upstreams) -> None:
+    upstream.answers["forward_backward"] = json_response({"detail": "the seq_id is another one"}, 409)
+    response = Client(upstream, None).post("forward_backward", BATCH, "0.16.1", KEY)
+    assert response.status == 409
+    assert orjson.loads(response.content) == {"detail": "the seq_id is another one"}
+
+
+def test_upstream_that_is_found_again_keeps_what_it_has_shown(upstream: Upstreams) -> None:
+    """A lost connection makes the gateway discover the upstream anew; its forms are known if it is the same."""
+    server = KeyedServer((JSON,))
+    upstream.answers["forward_backward"] = server.answer
+    client = Client(upstream, None)
+    assert client.post("forward_backward", BATCH, "0.16.1", KEY).status == 200
+
+    def lose(request: WireRequest) -> WireResponse:
+        raise APIConnectionError("lost")
+
+    upstream.answers["optim_step"] = lose
+    body = {"model_id": "m", "seq_id": 2, "adam_params": {"learning_rate": 0.1}}
+    assert client.post("optim_step", body, "0.16.1").status == 502
+    sent_before = len(upstream.named("forward_backward"))
+    assert client.post("forward_backward", BATCH, "0.16.1", {"X-Idempotency-Key": "k2"}).status == 200
+    assert len(upstream.named("client/config")) == 2
+    assert len(upstream.named("forward_backward")) == sent_before + 1
