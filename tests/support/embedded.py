@@ -14,25 +14,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-class ServerProcess:
-    """A process of ``tinkerwire serve`` on one folder and one port, which can be killed and started again.
+class ListeningProcess:
+    """A process of a command of tinkerwire that listens on one port, which can be killed and started again.
 
     Args:
-        folder: folder of the server.
-        options: further options of the command.
+        arguments: the command and its options.
         variables: further environment variables.
     """
 
-    def __init__(self, folder: str | Path, *options: str, variables: Mapping[str, str] | None = None) -> None:
-        port = str(_find_port())
-        self._command = [sys.executable, "-m", "tinkerwire", "serve", "--folder", str(folder), "--port", port, *options]
+    def __init__(self, *arguments: str, variables: Mapping[str, str] | None = None) -> None:
+        self._command = [sys.executable, "-m", "tinkerwire", *arguments, "--port", str(_find_port())]
         self._environment = {**os.environ, **(variables or {})}
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
-        """The URL, once the server has started."""
+        """The URL, once the process has started."""
 
     def start(self) -> None:
-        """Start the server and wait until it accepts requests."""
+        """Start the process and wait until it accepts requests."""
         process = self._process = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, text=True, env=self._environment
         )
@@ -41,21 +39,21 @@ class ServerProcess:
         match = re.search(r"http://\S+", line)
         if match is None:
             self.stop()
-            raise RuntimeError(f"the embedded server did not start: {line!r}")
+            raise RuntimeError(f"{' '.join(self._command)} did not start: {line!r}")
         self.url = match[0]
 
     @property
     def pid(self) -> int:
-        """Process id of the running server."""
+        """Process id of the running process."""
         assert self._process is not None
         return self._process.pid
 
     def kill(self) -> None:
-        """End the server without notice."""
+        """End the process without notice."""
         self._end(lambda process: process.kill())
 
     def stop(self) -> None:
-        """End the server as its user does."""
+        """End the process as its user does."""
         self._end(lambda process: process.terminate())
 
     def _end(self, end: Callable[[subprocess.Popen[str]], None]) -> None:
@@ -65,6 +63,19 @@ class ServerProcess:
             process.wait(30)
             if process.stdout:
                 process.stdout.close()
+
+
+class ServerProcess(ListeningProcess):
+    """A process of ``tinkerwire serve`` on one folder and one port, which can be killed and started again.
+
+    Args:
+        folder: folder of the server.
+        options: further options of the command.
+        variables: further environment variables.
+    """
+
+    def __init__(self, folder: str | Path, *options: str, variables: Mapping[str, str] | None = None) -> None:
+        super().__init__("serve", "--folder", str(folder), *options, variables=variables)
 
 
 def _find_port() -> int:

@@ -115,15 +115,16 @@ def run_flow(client: str, server: str, *, through_gateway: bool, timeout_s: floa
 def _digest_weights(folder: Path) -> list[str]:
     """Return digests of all arrays that the step of numbers has saved."""
     digests = []
-    for file in folder.rglob(f"{STATE_NAME}.npz"):
+    # The embedded server saves weights, optimizer and weights for sampling like this, the others those for sampling.
+    for file in folder.rglob(f"{STATE_NAME}*.npz"):
         with np.load(file) as arrays:
-            digests += [_digest(name, arrays[name].tobytes()) for name in arrays.files]
-    for file in folder.rglob(f"{STATE_NAME}.tar.gz"):
+            digests += [_digest(f"{file.name} {name}", arrays[name].tobytes()) for name in arrays.files]
+    for file in folder.rglob(f"{STATE_NAME}-sampler.tar.gz"):
         with tarfile.open(file) as archive:
             for member in archive.getmembers():
                 content = archive.extractfile(member)
-                # Other files than those of arrays may hold the ids and times of a run.
-                if content is not None and member.name.endswith((".safetensors", ".npz", ".npy")):
+                # Other files hold the ids of a run.
+                if content is not None and member.name.endswith(".safetensors"):
                     digests.append(_digest(Path(member.name).name, content.read()))
     if not digests:
         raise RuntimeError(f"no saved weights {STATE_NAME} in the folder of the server")
