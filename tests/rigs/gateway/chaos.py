@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -61,7 +62,7 @@ class Outcome:
     problems: list[str] = attrs.field(factory=list)
 
 
-def do_work(url: str, wire: str, outcome: Outcome) -> None:
+def do_work(url: str, wire: str, outcome: Outcome, *, loads_optimizer: bool) -> None:
     """Train in rounds; after each, sample from saved weights, and continue with a new model from the saved state."""
     with tw.ServiceClient(base_url=url, api_key="tml-chaos", retry=PATIENT, wire_version=wire) as service:
         training = service.create_lora_training_client("tinkerwire/byte-nano", rank=8, seed=SEED)
@@ -83,27 +84,36 @@ def do_work(url: str, wire: str, outcome: Outcome) -> None:
             sequences = [sample.result().sequences[0] for sample in samples]
             outcome.samples += [(list(one.tokens), list(one.logprobs or ())) for one in sequences]
             outcome.path = training.save_state(f"state-{start}").result().path
-            training = service.create_training_client_from_state_with_optimizer(outcome.path)
+            if loads_optimizer:
+                training = service.create_training_client_from_state_with_optimizer(outcome.path)
+            else:
+                training = service.create_training_client_from_state(outcome.path)
             outcome.rounds += 1
 
 
-def run(client_wire: str, server_wire: str, *, share: float, kills: int, seed: int) -> Outcome:
-    """Do the work through the gateway and two proxies; without failures and kills, directly at the server."""
+def run(client_wire: str, server_wire: str, *, is_direct: bool = False, options: argparse.Namespace) -> Outcome:
+    """Do the work through the gateway and two proxies, or directly at the server without failures."""
     outcome = Outcome()
     started = time.monotonic()
+    # Wire 0.4.1 loads weights only.
+    loads_optimizer = "0.4.1" not in (client_wire, server_wire)
     with tempfile.TemporaryDirectory() as name:
         server = ServerProcess(Path(name, "server"), "--wire", server_wire, "--long-poll", "5")
         server.start()
         try:
-            if not share and not kills:
-                do_work(server.url, server_wire, outcome)
+            if is_direct:
+                do_work(server.url, server_wire, outcome, loads_optimizer=loads_optimizer)
             else:
                 state = str(Path(name, "gateway.sqlite3"))
-                with run_failure_proxy(server.url, share, seed) as (near_server, behind):
+                with run_failure_proxy(server.url, options.share, options.seed) as (near_server, behind):
                     gateway = ListeningProcess("gateway", "--to", near_server, "--state", state)
                     gateway.start()
-                    with run_failure_proxy(gateway.url, share, seed + 1) as (near_client, before):
-                        _work_through(near_client, client_wire, gateway, kills, seed, outcome)
+                    with run_failure_proxy(gateway.url, options.share, options.seed + 1) as (near_client, before):
+
+                        def work() -> None:
+                            do_work(near_client, client_wire, outcome, loads_optimizer=loads_optimizer)
+
+                        _work_with_kills(work, gateway, options, outcome)
                     gateway.stop()
                 outcome.failures = before.counts + behind.counts
         except Exception as error:
@@ -117,18 +127,20 @@ def run(client_wire: str, server_wire: str, *, share: float, kills: int, seed: i
     return outcome
 
 
-def _work_through(url: str, wire: str, gateway: ListeningProcess, kills: int, seed: int, outcome: Outcome) -> None:
-    def work() -> None:
+def _work_with_kills(
+    work: Callable[[], None], gateway: ListeningProcess, options: argparse.Namespace, outcome: Outcome
+) -> None:
+    def run_work() -> None:
         try:
-            do_work(url, wire, outcome)
+            work()
         except Exception as error:
             outcome.problems.append(f"{type(error).__name__}: {error}")
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=run_work, daemon=True)
     thread.start()
-    rng = random.Random(seed)
+    rng = random.Random(options.seed)
     # Spread over the rounds, of which the last ones may be short.
-    for done in sorted(rng.randrange(STEPS // STEPS_PER_ROUND) for _ in range(kills)):
+    for done in sorted(rng.randrange(STEPS // STEPS_PER_ROUND) for _ in range(options.kills)):
         while outcome.rounds < done and thread.is_alive():
             time.sleep(0.02)
         time.sleep(rng.uniform(*KILL_PAUSE_S))
@@ -163,8 +175,8 @@ def main() -> int:
     pairs = [tuple(pair.split(":")) for pair in options.pairs] if options.pairs else PAIRS
     rows, has_failed = [], False
     for client_wire, server_wire in pairs:
-        calm = run(server_wire, server_wire, share=0.0, kills=0, seed=options.seed)
-        outcome = run(client_wire, server_wire, share=options.share, kills=options.kills, seed=options.seed)
+        calm = run(client_wire, server_wire, is_direct=True, options=options)
+        outcome = run(client_wire, server_wire, options=options)
         problems = compare(calm, outcome)
         has_failed = has_failed or bool(problems)
         injected = sum(outcome.failures[kind] for kind in KINDS)

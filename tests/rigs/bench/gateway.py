@@ -1,0 +1,174 @@
+"""The gateway: CPU of its process for samples and batches, and memory with many samples in flight.
+
+    python -m tests.rigs.bench.gateway
+
+The section goes to docs/benchmark.md. Exit code 1 if a figure exceeds its limit.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+from tests.rigs.bench.cases import JSON_SDK, NEWEST_SDK, OUR_CLIENT
+from tests.rigs.bench.stub import is_healthy, stub_server
+from tests.rigs.official.process import ServerProcess, find_free_port
+from tests.rigs.official.report import DOCS, write_section
+from tests.rigs.official.venv import ensure_official_python
+from tests.support.embedded import ListeningProcess
+
+FOLDER = Path(__file__).parent
+ROUNDS = 3
+SAMPLES, WARM_UP_SAMPLES = 2000, 50
+BATCHES = 3
+"""Batches of the worker; its first one, of two datums, warms up."""
+IN_FLIGHT = 20_000
+TIMEOUT_S = 900
+MAX_SAMPLE_MS, MAX_BATCH_MS = 1.0, 20.0
+
+
+@attrs.frozen
+class Case:
+    """A client and a server with the gateway between them.
+
+    Args:
+        title: what the gateway does.
+        client: version of the official SDK, or our client.
+        server: ``json`` or ``newest``, the servers of the stub.
+        work: case of worker.py.
+    """
+
+    title: str
+    client: str
+    server: str
+    work: str
+
+    @property
+    def max_ms(self) -> float:
+        """The limit of CPU milliseconds for a sample or a batch."""
+        return MAX_SAMPLE_MS if self.work == "sample" else MAX_BATCH_MS
+
+
+CASES = (
+    Case("a sample, all passed as it came", OUR_CLIENT, "newest", "sample"),
+    Case("a sample, result from protobuf to JSON", JSON_SDK, "newest", "sample"),
+    Case("a sample, result from JSON to protobuf", NEWEST_SDK, "json", "sample"),
+    Case("forward_backward of 64 x 4,096, all passed as it came", OUR_CLIENT, "newest", "forward_backward"),
+    Case("forward_backward of 64 x 4,096, JSON to protobuf and back", JSON_SDK, "newest", "forward_backward"),
+    Case("forward_backward of 64 x 4,096, protobuf to JSON and back", NEWEST_SDK, "json", "forward_backward"),
+)
+
+
+def read_cpu_s(pid: int) -> float:
+    """Return the CPU seconds that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def read_memory_mib(pid: int, field: str) -> float:
+    """Return VmRSS (now) or VmHWM (at the peak) of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+
+
+@contextmanager
+def run_gateway(to: str) -> Iterator[ListeningProcess]:
+    """Run a gateway in its own process."""
+    gateway = ListeningProcess("gateway", "--to", to)
+    gateway.start()
+    try:
+        yield gateway
+    finally:
+        gateway.stop()
+
+
+def _run_worker(client: str, script: str, *arguments: str) -> None:
+    python = sys.executable if client == OUR_CLIENT else str(ensure_official_python(client))
+    module = OUR_CLIENT if client == OUR_CLIENT else "tinker"
+    command = [python, str(FOLDER / script), module, *arguments]
+    completed = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        env={**os.environ, "TINKER_TELEMETRY": "0"},
+    )
+    # Releases of the official SDK may crash at their exit, after they have printed their figures.
+    if not completed.stdout:
+        raise SystemExit(f"bench: {' '.join(command)}: exit code {completed.returncode}\n{completed.stderr[-3000:]}")
+
+
+def measure_cpu_ms(case: Case, to: str) -> float:
+    """Return the CPU milliseconds of the gateway for one sample, or for one batch."""
+    with run_gateway(to) as gateway:
+        # The first run discovers the server and warms up.
+        warm_up = ["sample", gateway.url, str(WARM_UP_SAMPLES)] if case.work == "sample" else [case.work, gateway.url]
+        _run_worker(case.client, "worker.py", *warm_up)
+        before = read_cpu_s(gateway.pid)
+        _run_worker(case.client, "worker.py", case.work, gateway.url, str(SAMPLES))
+        used = read_cpu_s(gateway.pid) - before
+    return used * 1000 / (SAMPLES + WARM_UP_SAMPLES if case.work == "sample" else BATCHES)
+
+
+def measure_memory() -> tuple[float, float]:
+    """Return the memory of the gateway in MiB before and at the peak of many samples in flight."""
+    port = find_free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, str(FOLDER / "waiting_server.py"), str(port), "held", "5", "10"]
+    with tempfile.TemporaryDirectory() as folder, ServerProcess(command, log=Path(folder, "log.txt")) as server:
+        server.wait_until("healthy", lambda: is_healthy(url), timeout_s=20)
+        with run_gateway(url) as gateway:
+            before = read_memory_mib(gateway.pid, "VmRSS")
+            _run_worker(OUR_CLIENT, "delay_worker.py", gateway.url, str(IN_FLIGHT), str(IN_FLIGHT))
+            return before, read_memory_mib(gateway.pid, "VmHWM")
+
+
+def main() -> int:
+    """Measure, report, and return 1 if a figure exceeds its limit."""
+    load = os.getloadavg()[0]
+    with stub_server() as stub:
+        urls = {"json": stub.json, "newest": stub.newest}
+        figures = {case: [measure_cpu_ms(case, urls[case.server]) for _ in range(ROUNDS)] for case in CASES}
+    before, peak = measure_memory()
+    text = _render(figures, before, peak, load)
+    write_section(DOCS / "benchmark.md", "gateway", text, title="Benchmark")
+    sys.stdout.write(text)
+    return int(any(statistics.median(values) > case.max_ms for case, values in figures.items()))
+
+
+def _render(figures: dict[Case, list[float]], before: float, peak: float, load: float) -> str:
+    lines = [
+        "## The gateway",
+        "",
+        f"Made by `make bench-gateway`, {platform.machine()}, {os.cpu_count()} cores, Python "
+        f"{platform.python_version()}, with a load average of {load:.1f} at the start: CPU of the gateway's process, "
+        f"medians of {ROUNDS} rounds (least to most). A sample is two requests: a prompt of 1,000 tokens, and the poll "
+        "for 256 tokens with logprobs; 2,000 are in flight at once. A batch has three tensors and logprobs back, "
+        "polls included. The server is that of the table of the clients.",
+        "",
+        "| work | client | CPU ms | allowed |",
+        "|---|---|---:|---:|",
+    ]
+    for case, values in figures.items():
+        figure = f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
+        mark = "" if statistics.median(values) <= case.max_ms else " (missed)"
+        lines.append(f"| {case.title} | {case.client} | {figure} | {case.max_ms:g}{mark} |")
+    lines += [
+        "",
+        f"With {IN_FLIGHT:,} samples in flight, each of which takes 5 to 10 s, the gateway takes {peak:.0f} MiB at its "
+        f"peak, and {before:.0f} MiB before.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
