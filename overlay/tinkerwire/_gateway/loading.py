@@ -112,7 +112,9 @@ class Loading:
         try:
             run = await self.find_run(request, path, exchange)
         except Refused as error:
-            raise refused or error from None
+            # Any other status than those of a missing run may be gone at the next attempt.
+            is_missing = error.response.status in ENDPOINT_MISSING
+            raise (refused if is_missing and refused is not None else error) from None
         return models.WeightsInfoResponse(base_model=run.base_model, is_lora=run.is_lora, lora_rank=run.lora_rank)
 
     async def find_run(self, request: ClientRequest, path: str, exchange: Exchange) -> models.TrainingRun:

@@ -127,6 +127,13 @@ def test_unknown_weights_are_the_upstreams_404(upstream: Upstreams) -> None:
     assert (response.status, value_of(response)) == (404, {"detail": "no such weights"})
 
 
+def test_failure_of_the_second_look_at_the_weights_reaches_the_client(upstream: Upstreams) -> None:
+    """An upstream without weights_info may be busy: clients repeat the request, but not after a 404."""
+    upstream.answers["training_runs/run"] = json_response({"detail": "busy"}, 503)
+    response = Client(upstream, None).post("load_weights", CREATE, "0.38.0")
+    assert (response.status, value_of(response)) == (503, {"detail": "busy"})
+
+
 def test_invalid_id_of_the_gateway_is_a_404(upstream: Upstreams) -> None:
     response = Client(upstream).post("retrieve_future", {"request_id": "gw:load:nonsense"}, "0.38.0")
     assert response.status == 404
