@@ -34,6 +34,8 @@ GRACE_S = 8.0
 ERROR_PAUSE_S = 1.0
 """Pause before an error of the gateway itself: official clients repeat a poll at once after a status of 500 or more."""
 MAX_TRY_AGAIN_BYTES = 65_536
+MAX_FAILURE_BYTES = 2**20
+"""Size of a result that is not a failure; searching it takes time."""
 FAILED_STATUSES = frozenset({400, 409, 422})
 """Statuses by which servers report that the work of a future failed."""
 METADATA_SINCE = FIELD_VERSIONS["FutureRetrieveRequest"]["allow_metadata_only"]
@@ -123,7 +125,7 @@ class Polls:
             return response if request.wants_protobuf else self._to_json(request, response, result_type)
         # The type of the message, if the client takes one.
         message = result_type if request.takes_protobuf(result_type) else None
-        may_have_failed = any(f'"{key}"'.encode() in response.content for key in FAILURE_KEYS)
+        may_have_failed = len(response.content) <= MAX_FAILURE_BYTES and _names_failure(response.content)
         if message is None and not may_have_failed:
             return response
         value = json_object(response.content)
@@ -229,6 +231,10 @@ def _decode(content: bytes, result_type: type | None) -> Any:
         except ValueError as error:
             errors.append(str(error))
     raise HttpError(502, f"tinkerwire gateway: the upstream's result cannot be read: {'; '.join(errors)}")
+
+
+def _names_failure(content: bytes) -> bool:
+    return any(f'"{key}"'.encode() in content for key in FAILURE_KEYS)
 
 
 def _is_try_again(response: WireResponse) -> bool:
