@@ -135,16 +135,17 @@ class Relay:
         error: Exception | None = None
         rejection: WireResponse | None = None
         uncertain: tuple[Dialect, WireRequest] | None = None
-        tried: set[bytes | None] = set()
+        tried: list[tuple[str, Any, bytes | None]] = []
         for form in forms:
             try:
                 sent = make_request(form)
             except (DialectError, TypeError, ValueError, OverflowError) as cause:
                 error = error or cause
                 continue
-            if sent.content in tried:
+            essence = (sent.path, sent.query, sent.content)
+            if essence in tried:
                 continue
-            tried.add(sent.content)
+            tried.append(essence)
             response = await self.send(request, sent, exchange)
             if response.status == CONFLICT and uncertain is not None:
                 # The upstream has run the call in that form, in which it recognizes a retry.

@@ -145,6 +145,22 @@ def test_default_of_an_absent_query_parameter_is_left_out(upstream: Upstreams) -
     assert "access_scope" in value_of(refused)["detail"]
 
 
+def test_discovered_upstream_is_asked_again_without_a_parameter_that_it_rejects(upstream: Upstreams) -> None:
+    """A client of a later version always sends the default of access_scope."""
+
+    def refuse_scope(request: WireRequest) -> WireResponse:
+        if any(name == "access_scope" for name, _ in request.query):
+            return json_response({"detail": "unknown parameter access_scope"}, 422)
+        return json_response({"training_runs": [], "cursor": {"offset": 0, "limit": 3, "total_count": 0}})
+
+    upstream.answers["training_runs"] = refuse_scope
+    client = Client(upstream, None)
+    for _ in range(2):
+        assert client.get("training_runs", "0.38.0", (("access_scope", "owned"), ("limit", "3"))).status == 200
+    # The second request starts with what was accepted.
+    assert len(upstream.named("training_runs")) == 3
+
+
 def _batch() -> models.ForwardBackwardRequest:
     datum = tw.Datum(
         model_input=tw.ModelInput.from_ints([1]),

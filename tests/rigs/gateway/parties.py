@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -62,7 +63,8 @@ def server_title(server: str) -> str:
 def run_command(command: Sequence[str], log: str) -> Iterator[str]:
     """Run a command of tinkerwire that listens, and yield its URL."""
     full = [sys.executable, "-u", "-m", "tinkerwire", *command]
-    with ServerProcess(full, log=BUILD / log) as process:
+    # Another rig may run at the same time.
+    with ServerProcess(full, log=BUILD / f"{log}-{os.getpid()}.log") as process:
         process.wait_until("listening", lambda: bool(URL.search(process.output())), timeout_s=120)
         match = URL.search(process.output())
         assert match is not None
@@ -78,13 +80,13 @@ def run_server(server: str) -> Iterator[RunningServer]:
             url = stack.enter_context(THIRD_PARTY[server].running(folder))
         else:
             command = ["serve", "--port", "0", "--wire", server, "--folder", str(folder)]
-            url = stack.enter_context(run_command(command, f"server-{server}.log"))
+            url = stack.enter_context(run_command(command, "server"))
         yield RunningServer(url, folder)
 
 
 def run_gateway(to: str, *options: str) -> contextlib.AbstractContextManager[str]:
     """Run a gateway to a server, which it has to find out about, and yield its URL."""
-    return run_command(["gateway", "--to", to, "--port", "0", *options], "gateway.log")
+    return run_command(["gateway", "--to", to, "--port", "0", *options], "gateway")
 
 
 def run_flow(client: str, server: str, *, through_gateway: bool, timeout_s: float) -> Steps:
