@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 import attrs
 
 from tinkerwire_base.call import JSON, PROTOBUF, Call, WireRequest, WireResponse, default_converter
+from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_base.errors import DialectError, TinkerError
 from tinkerwire_generated import models
+from tinkerwire_generated.availability import BODY_VERSIONS, OLDEST_MODELS_VERSION
 from tinkerwire_generated.constants import RESULT_TYPES
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -35,10 +37,13 @@ TIMEOUT_SHARE = 2.0
 UPLOAD_BYTES_PER_S = 100_000
 UNSUPPORTED_FORM_STATUSES = frozenset({404, 405, 406, 415, 501})
 """Statuses of a form of batches that a server does not have."""
+INVALID = 422
 CONFLICT = 409
 """Status of a request whose idempotency key belongs to another one: the same in another form, perhaps."""
-DOUBTFUL_FORM_STATUSES = UNSUPPORTED_FORM_STATUSES | {400, CONFLICT, 422, 500}
+DOUBTFUL_FORM_STATUSES = UNSUPPORTED_FORM_STATUSES | {400, CONFLICT, INVALID, 500}
 """Statuses that the first batch in a form may also get because of its form."""
+PROTOBUF_SINCE = BODY_VERSIONS["forward_backward"][PROTOBUF][0] or OLDEST_MODELS_VERSION
+"""The oldest version with batches as protobuf."""
 CONTENT_HEADERS = frozenset({"content-type", "content-encoding"})
 PASSED, TRANSLATED = "passed", "translated"
 
@@ -79,14 +84,28 @@ class Relay:
             Refused: the upstream rejects the request for its settings.
         """
         dialect = await self.upstream.dialect(request.headers)
-        passed = self._as_it_came(request, dialect)
-        if passed is not None:
-            response = await self.send(request, passed, exchange)
-        else:
+        passed = None if request.operation.name in self._accepted else self._as_it_came(request, dialect)
+        response = None if passed is None else await self.send(request, passed, exchange)
+        if response is None:
             exchange.form = TRANSLATED
             body = self._resolve_model(request.body)
             response = await self.translate(request, body, dialect, exchange)
+        elif response.status == INVALID and not dialect.is_fixed:
+            response = await self._repeat(request, dialect, response, exchange)
         self._remember(request, response)
+        return response
+
+    async def _repeat(
+        self, request: ClientRequest, dialect: Dialect, rejection: WireResponse, exchange: Exchange
+    ) -> WireResponse:
+        """Send a request that was rejected as it came in other forms; return the rejection if none is accepted."""
+        try:
+            response = await self.translate(request, self._resolve_model(request.body), dialect, exchange)
+        except HttpError:
+            return rejection
+        if response.status >= 300:
+            return rejection
+        exchange.form = TRANSLATED
         return response
 
     async def translate(self, request: ClientRequest, body: Any, dialect: Dialect, exchange: Exchange) -> WireResponse:
@@ -130,7 +149,7 @@ class Relay:
             exchange: what is recorded for the trace.
         """
         is_batch = name in BATCH_OPERATIONS
-        forms = dialect.forms(name) if is_batch else self._narrow(name, dialect)
+        forms = self._narrow(name, dialect)
         doubtful = _doubtful_statuses(dialect, is_batch=is_batch)
         error: Exception | None = None
         rejection: WireResponse | None = None
@@ -170,7 +189,8 @@ class Relay:
     def _learn(self, name: str, form: Dialect, *, is_first: bool) -> None:
         if name in BATCH_OPERATIONS:
             self.upstream.learn_form(name, form)
-        elif not is_first:
+            is_first = is_first or not form.is_fixed
+        if not is_first:
             self._accepted[name] = form
 
     async def send(self, request: ClientRequest, wire: WireRequest, exchange: Exchange) -> WireResponse:
@@ -249,8 +269,11 @@ class Relay:
         """Return the dialects to try: strict servers reject fields that their version lacks, or miss some."""
         if dialect.is_fixed:
             return (dialect,)
-        ends = (dialect.max_version, dialect.min_version)
-        forms = (dialect, *(attrs.evolve(dialect, min_version=end, max_version=end) for end in ends))
+        bases = dialect.forms(operation)
+        narrowed = (
+            attrs.evolve(base, min_version=end, max_version=end) for base in bases for end in _ends(operation, base)
+        )
+        forms = (*bases, *narrowed)
         accepted = self._accepted.get(operation)
         return forms if accepted not in forms else (accepted, *forms)
 
@@ -278,11 +301,20 @@ def batch_operation(body: Any) -> str | None:
     return "forward_backward" if isinstance(body, models.ForwardBackwardRequest) else None
 
 
+def _ends(operation: str, form: Dialect) -> tuple[str, ...]:
+    """Return the versions of a range in which a request may differ; a batch is valid from the oldest one on."""
+    if operation not in BATCH_OPERATIONS:
+        return form.max_version, form.min_version
+    if operation not in form.protobuf_operations:
+        return (form.min_version,)
+    return (max(form.min_version, PROTOBUF_SINCE, key=parse_version),)
+
+
 def _doubtful_statuses(dialect: Dialect, *, is_batch: bool) -> frozenset[int]:
     """Return the statuses after which another form of the request may be accepted."""
     if not is_batch:
-        return frozenset({CONFLICT, 422})
-    return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, CONFLICT, 415})
+        return frozenset({CONFLICT, INVALID})
+    return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, CONFLICT, 415, INVALID})
 
 
 def _reason(error: DialectError) -> str:

@@ -121,6 +121,36 @@ def test_discovered_upstream_keeps_the_form_that_it_accepts(upstream: Upstreams)
     assert media == [PROTOBUF, "application/json", "application/json"]
 
 
+def test_discovered_upstream_gets_a_batch_without_fields_that_it_rejects(upstream: Upstreams) -> None:
+    """Clients of 0.26.2 on write the configuration of a loss in a field that an upstream of 0.25.0 does not have."""
+    batch = _batch()
+    config = attrs.evolve(batch.forward_backward_input, loss_fn="ppo", loss_fn_config={"clip_low_threshold": 0.5})
+    batch = attrs.evolve(batch, forward_backward_input=config)
+
+    def accept(request: WireRequest) -> WireResponse:
+        if request.headers["content-type"] != PROTOBUF:
+            return json_response({"detail": "unsupported"}, 415)
+        is_known = request.content == encode_request(batch, "0.25.0")
+        return json_response({"request_id": "r"} if is_known else {"detail": "unknown field"}, 200 if is_known else 422)
+
+    upstream.answers["client/config"] = json_response({})
+    upstream.answers["forward_backward"] = accept
+    client = Client(upstream, None)
+    message = encode_request(batch, "0.38.0")
+    assert message != encode_request(batch, "0.25.0")
+    for _ in range(3):
+        assert client.post("forward_backward", message, "0.38.0", {"Content-Type": PROTOBUF}).status == 200
+    assert upstream.named("forward_backward")[-2].content == encode_request(batch, "0.25.0")
+
+
+def test_batch_that_no_form_makes_valid_is_the_upstreams_422(upstream: Upstreams) -> None:
+    upstream.answers["client/config"] = json_response({})
+    upstream.answers["forward_backward"] = json_response({"detail": "no such loss"}, 422)
+    message = encode_request(_batch(), "0.38.0")
+    response = Client(upstream, None).post("forward_backward", message, "0.38.0", {"Content-Type": PROTOBUF})
+    assert (response.status, value_of(response)) == (422, {"detail": "no such loss"})
+
+
 def test_body_that_does_not_fit_the_client_version_is_its_422(upstream: Upstreams) -> None:
     response = Client(upstream, "0.4.1").post("optim_step", {"seq_id": 1, "adam_params": {}}, "0.16.1")
     assert response.status == 422
