@@ -33,7 +33,7 @@ from tests.rigs.official.report import DOCS, write_section
 
 @attrs.frozen
 class Cell:
-    """What one client can do at one server through the gateway.
+    """The steps that one client can do at one server through the gateway.
 
     Args:
         works: number of steps that work through the gateway.
