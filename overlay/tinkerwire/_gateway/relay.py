@@ -152,6 +152,7 @@ class Relay:
         forms = self._narrow(name, dialect)
         doubtful = _doubtful_statuses(dialect, is_batch=is_batch)
         error: Exception | None = None
+        dropped: HttpError | None = None
         rejection: WireResponse | None = None
         uncertain: tuple[Dialect, WireRequest] | None = None
         tried: list[tuple[str, Any, bytes | None]] = []
@@ -165,7 +166,14 @@ class Relay:
             if essence in tried:
                 continue
             tried.append(essence)
-            response = await self.send(request, sent, exchange)
+            try:
+                response = await self.send(request, sent, exchange)
+            except HttpError as cause:
+                if not (is_batch and dialect.is_provisional):
+                    raise
+                # Servers may drop the connection when they cannot read a form.
+                dropped, uncertain = cause, uncertain or (form, sent)
+                continue
             if response.status == CONFLICT and uncertain is not None:
                 # The upstream has run the call in that form, in which it recognizes a retry.
                 response = await self.send(request, uncertain[1], exchange)
@@ -181,6 +189,8 @@ class Relay:
                 uncertain = uncertain or (form, sent)
             if rejection is None or rejection.status in UNSUPPORTED_FORM_STATUSES:
                 rejection = response
+        if dropped is not None and (rejection is None or rejection.status in UNSUPPORTED_FORM_STATUSES):
+            raise dropped
         if rejection is not None:
             return rejection
         assert error is not None
@@ -247,7 +257,7 @@ class Relay:
     def _as_it_came(self, request: ClientRequest, dialect: Dialect) -> WireRequest | None:
         """Return the client's own bytes if they mean the same to the upstream; None if they must be translated."""
         name, wire = request.operation.name, request.wire
-        if not request.is_certain or (wire.content and self._names_alias(wire.content)):
+        if not request.is_certain or self._names_alias(request):
             return None
         media = wire.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media == PROTOBUF:
@@ -277,8 +287,11 @@ class Relay:
         accepted = self._accepted.get(operation)
         return forms if accepted not in forms else (accepted, *forms)
 
-    def _names_alias(self, content: bytes) -> bool:
-        return self.memory.has_any(kinds.MODEL) and b"model_id" in content
+    def _names_alias(self, request: ClientRequest) -> bool:
+        if not request.wire.content or not self.memory.has_any(kinds.MODEL):
+            return False
+        model_id = getattr(request.body, "model_id", None)
+        return model_id is not None and self.memory.get(kinds.MODEL, model_id) is not None
 
     def _resolve_model(self, body: Any) -> Any:
         """Return a body with the upstream's id of a model that the client knows under another id."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -171,13 +171,11 @@ class Upstream:
 
     def learn_form(self, operation: str, form: Dialect) -> None:
         """Record that the upstream has accepted a batch in a form; see :meth:`Dialect.as_confirmed`."""
-        if self._dialect is not None:
-            self._set_dialect(self._dialect.as_confirmed(operation, form))
+        self._correct(lambda dialect: dialect.as_confirmed(operation, form))
 
     def learn_json_results(self) -> None:
         """Record that the upstream gives no results to requests that accept protobuf."""
-        if self._dialect is not None:
-            self._set_dialect(attrs.evolve(self._dialect, accepts_protobuf_results=False))
+        self._correct(lambda dialect: attrs.evolve(dialect, accepts_protobuf_results=False))
 
     def _learned(self, discovered: Dialect) -> Dialect:
         """Return a discovered dialect with what responses have shown, if the server was discovered like this before."""
@@ -185,10 +183,12 @@ class Upstream:
             self._found = (discovered, discovered)
         return self._found[1]
 
-    def _set_dialect(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+    def _correct(self, change: Callable[[Dialect], Dialect]) -> None:
+        if self._dialect is not None:
+            self._dialect = change(self._dialect)
         if self._found is not None:
-            self._found = (self._found[0], dialect)
+            # A lost connection leaves only this one.
+            self._found = (self._found[0], self._dialect or change(self._found[1]))
 
     def _unreachable(self, error: TinkerError) -> HttpError:
         # The server may have been replaced by another version.

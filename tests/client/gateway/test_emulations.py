@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from support.gateway_clients import URL, Client, Upstreams, json_response, value_of
+from tinkerwire._gateway import memory as kinds
 from tinkerwire._gateway.memory import Memory
 from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
 from tinkerwire_generated.protobuf import message_class
@@ -119,6 +120,22 @@ def test_failed_creation_is_the_failure_of_the_load(upstream: Upstreams) -> None
     request_id = value_of(client.post("load_weights", CREATE, "0.38.0"))["request_id"]
     assert poll(client, request_id) == {"error": "no room", "category": "server"}
     assert not upstream.named("load_weights")
+
+
+def test_protobuf_batches_of_a_loaded_model_name_the_upstreams_model(upstream: Upstreams) -> None:
+    """Clients use the id that load_weights gave them before the upstream had one."""
+    _prepare_load(upstream)
+    upstream.answers["client/config"] = json_response({})
+    upstream.answers["forward_backward"] = json_response({"request_id": "info"})
+    memory = Memory()
+    memory.put(kinds.MODEL, "s1:train:0", "upstream-model")
+    client = Client(upstream, "0.38.0", memory=memory)
+    for model_id, expected in (("s1:train:0", "upstream-model"), ("other", "other")):
+        message = message_class("ForwardBackwardRequest")(model_id=model_id, seq_id=1, loss_fn="cross_entropy")
+        headers = {"Content-Type": PROTOBUF}
+        assert client.post("forward_backward", message.SerializeToString(), "0.38.0", headers).status == 200
+        sent = message_class("ForwardBackwardRequest").FromString(upstream.named("forward_backward")[-1].content)
+        assert sent.model_id == expected
 
 
 def test_unknown_weights_are_the_upstreams_404(upstream: Upstreams) -> None:

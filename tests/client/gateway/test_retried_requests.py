@@ -109,3 +109,31 @@ def test_upstream_that_is_found_again_keeps_what_it_has_shown(upstream: Upstream
     assert client.post("forward_backward", BATCH, "0.16.1", {"X-Idempotency-Key": "k2"}).status == 200
     assert len(upstream.named("client/config")) == 2
     assert len(upstream.named("forward_backward")) == sent_before + 1
+
+
+def test_server_that_drops_an_unknown_form_gets_the_other_one(upstream: Upstreams) -> None:
+    """Both batches succeed, and the second one is sent in the form that was accepted."""
+
+    def answer(request: WireRequest) -> WireResponse:
+        if request.headers["content-type"] == PROTOBUF:
+            raise APIConnectionError("the server closed the connection")
+        return json_response({"request_id": "r"})
+
+    upstream.answers["forward_backward"] = answer
+    client = Client(upstream, None)
+    for number in range(2):
+        assert client.post("forward_backward", BATCH, "0.16.1", {"X-Idempotency-Key": f"k{number}"}).status == 200
+    media = [request.headers["content-type"] for request in upstream.named("forward_backward")]
+    assert media == [PROTOBUF, JSON, JSON]
+
+
+def test_lost_connection_is_not_a_rejection_of_the_other_form(upstream: Upstreams) -> None:
+    """Clients repeat a request after 502, but not after 415."""
+
+    def answer(request: WireRequest) -> WireResponse:
+        if request.headers["content-type"] == PROTOBUF:
+            raise APIConnectionError("lost")
+        return json_response({"detail": "unsupported"}, 415)
+
+    upstream.answers["forward_backward"] = answer
+    assert Client(upstream, None).post("forward_backward", BATCH, "0.16.1", KEY).status == 502
