@@ -37,8 +37,8 @@ MIN_PACKED_TOKENS = 64
 """Shorter lists take hardly more memory than arrays."""
 MARSHAL_VERSION = 2
 """The last format of marshal without references to earlier items."""
-MARSHAL_HEAD_BYTES, MARSHAL_ITEM_BYTES = 5, 5
-"""Size of the tag and the length of a list, and of the tag and the value of an int of 32 bits."""
+MARSHAL_HEAD_BYTES = 5
+"""Size of the tag and the length of a list."""
 
 
 class PrecisionWarning(UserWarning):
@@ -177,20 +177,40 @@ def token_ids(name: str, tokens: Any) -> Any:
 
 def pack_tokens(tokens: list[Any]) -> Array | None:
     """Return a list of token ids as an array of int32; None for a short one, or unless all are ints of 32 bits."""
-    if len(tokens) < MIN_PACKED_TOKENS:
+    return _pack(tokens, b"i", "<i4", np.int32)
+
+
+def pack_floats(numbers: list[Any]) -> Array | None:
+    """Return a list of numbers as an array of float32.
+
+    None for a short list, one that mixes floats and ints, and for numbers that do not fit.
+    """
+    with np.errstate(over="ignore"):
+        floats = _pack(numbers, b"g", "<f8", np.float32)
+    if floats is not None:
+        return floats if np.isfinite(floats).all() else None
+    integers = pack_tokens(numbers)
+    return None if integers is None else integers.astype(np.float32)
+
+
+def _pack(values: list[Any], tag: bytes, code: str, dtype: Any) -> Array | None:
+    """Return a list as an array; None unless marshal writes each item as ``tag`` and a number of ``code``."""
+    if len(values) < MIN_PACKED_TOKENS:
         return None
-    # Marshal writes an int of 32 bits, and nothing else, as the tag "i" and 4 bytes. An item of another size would move
-    # the tags behind it: if all tags are in place and the length fits, every item is such an int. Nothing else checks
-    # and converts in one pass; numpy takes twice the time, and accepts bool.
+    # Marshal writes an int of 32 bits, and nothing else, as the tag "i" and 4 bytes, and a float, and nothing else, as
+    # "g" and 8 bytes. An item of another size would move the tags behind it: if all tags are in place and the length
+    # fits, every item is such a number. Nothing else checks and converts in one pass; numpy takes twice the time, and
+    # accepts bool.
     try:
-        text = marshal.dumps(tokens, MARSHAL_VERSION)
+        text = marshal.dumps(values, MARSHAL_VERSION)
     except ValueError:
         return None
-    count, tags = len(tokens), text[MARSHAL_HEAD_BYTES::MARSHAL_ITEM_BYTES]
-    if len(text) != MARSHAL_HEAD_BYTES + count * MARSHAL_ITEM_BYTES or tags.count(b"i") != count:
+    count, item_bytes = len(values), 1 + np.dtype(code).itemsize
+    tags = text[MARSHAL_HEAD_BYTES::item_bytes]
+    if len(text) != MARSHAL_HEAD_BYTES + count * item_bytes or tags.count(tag) != count:
         return None
-    numbers = np.ndarray(count, "<i4", text, offset=MARSHAL_HEAD_BYTES + 1, strides=(MARSHAL_ITEM_BYTES,))
-    return np.ascontiguousarray(numbers, np.int32)
+    numbers = np.ndarray(count, code, text, offset=MARSHAL_HEAD_BYTES + 1, strides=(item_bytes,))
+    return np.ascontiguousarray(numbers, dtype)
 
 
 def _are_small_ints(values: Sequence[Any]) -> bool:

@@ -68,6 +68,8 @@ class ClientRequest:
     path: Mapping[str, str]
     wire: WireRequest
     is_certain: bool = True
+    packs_numbers: bool = False
+    """Read numbers as arrays of the dtypes of protobuf; set before the body is read, if it is sent as protobuf."""
     _body: Any = attrs.field(default=None, init=False)
     _is_read: bool = attrs.field(default=False, init=False)
 
@@ -84,7 +86,9 @@ class ClientRequest:
             HttpError: the body does not fit the client's wire version.
         """
         if not self._is_read:
-            self._body = self.front.validator.parse_body(self.operation, self.wire.content, self.wire.headers)
+            self._body = self.front.validator.parse_body(
+                self.operation, self.wire.content, self.wire.headers, packs_numbers=self.packs_numbers
+            )
             self._is_read = True
         return self._body
 

@@ -88,6 +88,9 @@ class Relay:
         response = None if passed is None else await self.send(request, passed, exchange)
         if response is None:
             exchange.form = TRANSLATED
+            # A guessed form may be rejected, and JSON takes the digits as they came.
+            is_protobuf = request.operation.name in dialect.protobuf_operations
+            request.packs_numbers = is_protobuf and not dialect.is_provisional
             body = self._resolve_model(request.body)
             response = await self.translate(request, body, dialect, exchange)
         elif response.status == INVALID and not dialect.is_fixed:

@@ -27,7 +27,14 @@ STRUCTURE_ERRORS = (
 """The errors that a value that does not fit can raise."""
 
 _SCALARS = (bool, int, float, str, type(None))
-_JSON_NAMES = {"dict": "object", "list": "array", "NoneType": "null", "str": "string", "tuple": "array"}
+_JSON_NAMES = {
+    "ndarray": "array",
+    "dict": "object",
+    "list": "array",
+    "NoneType": "null",
+    "str": "string",
+    "tuple": "array",
+}
 
 
 def is_plain(tp: Any) -> bool:
@@ -153,5 +160,7 @@ def _json_types(tp: Any) -> tuple[type, ...]:
         return tuple({type(value) for value in get_args(tp)})
     if members_of(tp):
         return tuple({kind for member in members_of(tp) for kind in _json_types(member)})
+    if _is_array(tp):
+        return (get_origin(tp) or tp,)
     forms: Mapping[Any, tuple[type, ...]] = {list: (list, tuple), Sequence: (list, tuple), dict: (dict,)}
     return forms.get(get_origin(tp) or tp, ())
