@@ -21,7 +21,7 @@ from .emulations import Emulations
 from .front import ClientRequest, json_object, read_request
 from .memory import Memory
 from .polls import Polls
-from .recognition import UNKNOWN, ClientWire, exact_wire, recognize
+from .recognition import UNKNOWN, ClientWire, exact_wire, names_version, recognize
 from .relay import Exchange, Relay
 from .trace import GatewayTrace
 from .upstream import Refused, Upstream
@@ -124,7 +124,7 @@ class GatewayApp:
         if self._client_key is None or wire.path in OPEN_PATHS:
             return
         key = wire.headers.get("x-api-key", "")
-        if not hmac.compare_digest(key.encode(), self._client_key.encode()):
+        if not hmac.compare_digest(key.encode(errors="surrogateescape"), self._client_key.encode()):
             problem = "wrong" if key else "missing"
             raise HttpError(401, f"tinkerwire gateway: the API key is {problem}; send the gateway's key in X-API-Key")
 
@@ -135,7 +135,7 @@ class GatewayApp:
                 return client
             value = json_object(wire.content or b"")
             version = value.get("sdk_version")
-            if not isinstance(version, str):
+            if not names_version(version):
                 known = (self._memory.get(kinds.WIRE, str(value[key])) for key in ID_KEYS if key in value)
                 version = next((found for found in known if found is not None), None)
             return UNKNOWN if version is None else attrs.evolve(exact_wire(version), is_known=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -23,6 +24,9 @@ from .recognition import ClientWire
 
 OTHER_FORM_STATUSES = frozenset({404, 405, 415, 422})
 """Statuses of a request that may fit another wire version."""
+DOT_SEGMENTS = frozenset({".", ".."})
+"""Segments of a path that lead a server, or a proxy before it, to another path."""
+_SLASH = re.compile(r"[/\\]")
 
 
 class Front:
@@ -132,6 +136,8 @@ def read_request(wire: WireRequest, client: ClientWire) -> ClientRequest:
         front = front_of(version)
         try:
             operation, path = front.router.find(wire.method, wire.path)
+            if any(part in DOT_SEGMENTS for value in path.values() for part in _SLASH.split(value)):
+                raise HttpError(404, f"{wire.method} {wire.path} is not an endpoint of this server")
             request = ClientRequest(
                 front=front, operation=operation, path=path, wire=wire, is_certain=len(client.versions) == 1
             )

@@ -27,6 +27,8 @@ from .upstream import Refused
 
 PREFIX = "gw:load:"
 MAX_LOCKS = 10_000
+NOT_LOADED = ""
+"""Value of an id in the memory until the load is submitted."""
 
 
 @attrs.frozen
@@ -93,6 +95,8 @@ class Loading:
         self._relay.memory.put(kinds.FUTURE, future.request_id, "create_model")
         alias = f"{body.session_id}:train:{body.model_seq_id}"
         pending = PendingLoad(future.request_id, body.path, bool(body.optimizer), alias)
+        # Only an id that was issued may name an alias: a client could write one with the id of another's model.
+        self._relay.memory.put(kinds.LOAD, pending.to_id(), NOT_LOADED)
         return request.json_response({"request_id": pending.to_id(), "model_id": alias})
 
     async def describe(
@@ -130,7 +134,7 @@ class Loading:
         model_id = json_object(created.content).get("model_id")
         if created.status >= 300 or not isinstance(model_id, str):
             return self._polls.convert(request, created, models.CreateModelResponse)
-        if model_id != pending.alias:
+        if model_id != pending.alias and self._relay.memory.get(kinds.LOAD, request_id) is not None:
             self._relay.memory.put(kinds.MODEL, pending.alias, model_id)
         load_id = await self._submit(request, request_id, pending, model_id, exchange)
         loaded = await self._polls.wait(request, load_id, models.LoadWeightsResponse, exchange)
@@ -150,7 +154,7 @@ class Loading:
             self._locks.popitem(last=False)
         async with lock:
             load_id = memory.get(kinds.LOAD, request_id)
-            if load_id is None:
+            if not load_id:
                 # Without a seq_id, which the client's own operations take from 1.
                 load = models.LoadWeightsRequest(model_id=model_id, path=pending.path, optimizer=pending.optimizer)
                 call: Call[models.UntypedAPIFuture] = Call(OPERATIONS["load_weights"], body=load)

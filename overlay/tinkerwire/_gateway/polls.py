@@ -82,9 +82,10 @@ class Polls:
 
     def find_type(self, request: ClientRequest, request_id: str) -> type | None:
         """Return the type of the result of a future, from the submission or from the poll; None if unknown."""
-        operation = self._memory.get(kinds.FUTURE, request_id)
+        # The poll comes first: a server that lost its futures may give their ids again.
+        operation = OPERATION_OF_TYPE.get(request.headers.get("x-tinker-request-type", ""))
         if operation is None:
-            operation = OPERATION_OF_TYPE.get(request.headers.get("x-tinker-request-type", ""))
+            operation = self._memory.get(kinds.FUTURE, request_id)
         return None if operation is None else getattr(models, RESULT_TYPES[operation])
 
     async def wait(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import attrs
 
@@ -16,8 +17,8 @@ from .._connection.call_codec import WIRE_HEADER
 
 VERSION_HEADERS = ("x-stainless-package-version", "x-sdk-version")
 """Headers of official SDKs with their version."""
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){1,3}")
-_AGENT = re.compile(r"\bTinker/Python (?P<version>[0-9.]+)|\bAsyncTinker/Python (?P<async_version>[0-9.]+)")
+_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){1,3}")
+_AGENT = re.compile(rf"\b(?:Async)?Tinker/Python ({_VERSION.pattern})")
 LAST_JSON_BATCHES = version_before(VERSIONS, BODY_VERSIONS["forward_backward"][JSON][1] or NEWEST)
 """The newest wire version whose batches may be JSON."""
 
@@ -65,10 +66,15 @@ def recognize(headers: Mapping[str, str]) -> ClientWire:
         return _read_range(own)
     for name in VERSION_HEADERS:
         version = headers.get(name)
-        if version is not None and _VERSION.match(version):
+        if version is not None and names_version(version):
             return _exactly(version)
     match = _AGENT.search(headers.get("user-agent", ""))
-    return _exactly(match["version"] or match["async_version"]) if match else UNKNOWN
+    return _exactly(match[1]) if match else UNKNOWN
+
+
+def names_version(text: Any) -> bool:
+    """Return whether a text starts with a version; some clients name none, or only a word."""
+    return isinstance(text, str) and _VERSION.match(text) is not None
 
 
 def exact_wire(version: str) -> ClientWire:

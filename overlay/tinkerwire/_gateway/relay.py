@@ -215,7 +215,10 @@ class Relay:
         exchange.upstream_requests += 1
         seconds = read_timeout_s(request.headers) + len(wire.content or b"") / UPLOAD_BYTES_PER_S
         try:
-            return await self.upstream.send(wire, traffic_of(request.operation.name), seconds)
+            name = request.operation.name
+            return await self.upstream.send(
+                wire, traffic_of(name), seconds, may_redirect=name == "get_checkpoint_archive_url"
+            )
         except UpstreamTimeout as error:
             raise HttpError(502, f"tinkerwire gateway: {wire.method} {wire.path}: {error} from the upstream") from None
 

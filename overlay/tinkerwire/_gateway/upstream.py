@@ -27,6 +27,7 @@ LIMITS = ResponseLimits(
     error=SizeLimit(max_bytes=2**24, setting="the gateway's limit of an error"),
 )
 DISCOVERY_TIMEOUT_S = 60.0
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DROPPED_REQUEST_HEADERS = frozenset(
     {
         "accept-encoding",
@@ -138,12 +139,20 @@ class Upstream:
                     raise
         return self._dialect
 
-    async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+    async def send(
+        self, request: WireRequest, traffic: Traffic, timeout_s: float, *, may_redirect: bool = False
+    ) -> WireResponse:
         """Send a request and return the response of any status, without the headers of the connection.
+
+        Args:
+            request: the request.
+            traffic: its kind.
+            timeout_s: its time limit.
+            may_redirect: redirects are responses of the operation. Any other would lead clients past the gateway.
 
         Raises:
             UpstreamTimeout: the upstream did not respond in time.
-            HttpError: 502 if the upstream cannot be reached.
+            HttpError: 502 if the upstream cannot be reached, or redirects.
         """
         headers = {name: value for name, value in request.headers.items() if name not in DROPPED_REQUEST_HEADERS}
         if self._api_key is not None:
@@ -159,6 +168,10 @@ class Upstream:
             raise UpstreamTimeout(f"no response within {timeout_s:g} s") from None
         except TinkerError as error:
             raise self._unreachable(error) from None
+        if response.status in REDIRECTS and not may_redirect:
+            location = response.headers.get("location", "an unknown address")
+            text = f"the upstream redirects {request.method} {request.path} to {location}"
+            raise HttpError(502, f"tinkerwire gateway: {text}; start the gateway with the address that it redirects to")
         kept = {name: value for name, value in response.headers.items() if name not in DROPPED_RESPONSE_HEADERS}
         return attrs.evolve(response, headers=kept)
 

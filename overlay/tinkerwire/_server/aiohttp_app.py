@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
@@ -40,6 +42,8 @@ def create_application(server: Handler, allowed_hosts: AllowedHosts | None = Non
             allowed.check(
                 request.headers.getall("Host", []), request.headers.getall("Origin", []), _own_address(request)
             )
+            if (request.content_length or 0) > MAX_BODY_BYTES:
+                raise body_too_large()
             content = await request.read()
         except HttpError as error:
             return _error_response(error)
@@ -148,6 +152,7 @@ async def serve_handler(
     runner = web.AppRunner(
         create_application(handler, allowed_hosts),
         access_log=None,
+        logger=_create_logger(),
         handler_cancellation=True,
         shutdown_timeout=drain_s,
         # The handler checks the encodings that its wire version supports.
@@ -163,6 +168,14 @@ async def serve_handler(
     finally:
         await stop()
         await runner.cleanup()
+
+
+def _create_logger() -> logging.Logger:
+    """Return aiohttp's logger without its reports of malformed requests, which quote headers, and so keys."""
+    logger = logging.getLogger(f"{__name__}.http")
+    if not logger.filters:
+        logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+    return logger
 
 
 def _stop_signal() -> asyncio.Event:

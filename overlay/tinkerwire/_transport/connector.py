@@ -68,10 +68,12 @@ class Connector:
         if request.content is not None or request.method != "GET":
             lines.append(f"content-length: {len(request.content or b'')}\r\n")
         host = "" if "host" in request.headers else self._host_line
-        head = f"{request.method} {target} HTTP/1.1\r\n{host}{self._own_lines}{''.join(lines)}\r\n".encode()
+        text = f"{request.method} {target} HTTP/1.1\r\n{host}{self._own_lines}{''.join(lines)}\r\n"
+        # A gateway passes on bytes of headers that are not UTF-8.
+        head = text.encode("utf-8", "surrogateescape")
         line_breaks = self._line_breaks + len(lines) + (2 if host else 1)
         if head.count(b"\n") != line_breaks or head.count(b"\r") != line_breaks:
-            del head, lines  # error reporters send the local variables of frames, and headers hold the API key
+            del head, text, lines  # error reporters send the local variables of frames, and headers hold the API key
             raise ValueError(f"{request.method} {request.path!r}: the path or a header has a line break; remove it")
         return head
 

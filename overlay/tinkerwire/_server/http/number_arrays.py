@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from tinkerwire_base.lazy_numpy import Array, np
 from tinkerwire_base.tensors import pack_floats, pack_tokens
 
+MAX_LEVELS = 16
+"""Maximum depth of the numbers of a batch; those of the contract lie half as deep."""
+
 
 class NumberList(NamedTuple):
     """A list of numbers in an object of a JSON value, and its array."""
@@ -34,20 +37,22 @@ class NumberList(NamedTuple):
         self.parent[self.key] = self.numbers
 
 
-def find_number_lists(value: Any) -> Iterator[NumberList]:
+def find_number_lists(value: Any, levels: int = MAX_LEVELS) -> Iterator[NumberList]:
     """Yield the token lists and the tensors of a JSON value that an array of their dtype holds.
 
     A list stays a list if it is short, or needs a closer look: mixed types, integers beyond 32 bits, or floats beyond
     float32.
     """
+    if not levels:
+        return
     if isinstance(value, list):
         for item in value:
             if isinstance(item, (dict, list)):
-                yield from find_number_lists(item)
+                yield from find_number_lists(item, levels - 1)
     elif isinstance(value, dict):
         for key, item in value.items():
             if isinstance(item, dict) or (isinstance(item, list) and item and isinstance(item[0], (dict, list))):
-                yield from find_number_lists(item)
+                yield from find_number_lists(item, levels - 1)
             elif isinstance(item, list):
                 array = _to_array(item, value.get("dtype") if key == "data" else None, key)
                 if array is not None:

@@ -135,8 +135,14 @@ class Validator:
         if validator is None:
             validator = jsonschema_rs.Draft202012Validator({**schema, "components": self._document["components"]})
             self._validators[operation.name, source] = validator
-        if not validator.is_valid(value):
-            raise HttpError(422, validation_errors.error_details(validator.iter_errors(value), source))
+        try:
+            if validator.is_valid(value):
+                return
+            details = validation_errors.error_details(validator.iter_errors(value), source)
+        except ValueError:
+            # The validator has a limit of its own.
+            details = [{"loc": [source], "msg": "the values are nested too deeply", "type": "value_error"}]
+        raise HttpError(422, details)
 
     def _query_schemas(self, name: str) -> dict[str, Document]:
         return {
