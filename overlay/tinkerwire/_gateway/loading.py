@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import uuid
 from collections import OrderedDict
 
 import attrs
@@ -158,7 +159,9 @@ class Loading:
                 # Without a seq_id, which the client's own operations take from 1.
                 load = models.LoadWeightsRequest(model_id=model_id, path=pending.path, optimizer=pending.optimizer)
                 call: Call[models.UntypedAPIFuture] = Call(OPERATIONS["load_weights"], body=load)
-                load_id = (await self._relay.call(request, call, exchange)).request_id
+                # Another process, or this one before a restart, may have submitted it.
+                key = str(uuid.uuid5(uuid.NAMESPACE_OID, request_id))
+                load_id = (await self._relay.call(request, call, exchange, idempotency_key=key)).request_id
                 memory.put(kinds.LOAD, request_id, load_id)
                 memory.put(kinds.FUTURE, load_id, "load_weights")
         return load_id

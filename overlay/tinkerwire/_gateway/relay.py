@@ -222,8 +222,16 @@ class Relay:
         except UpstreamTimeout as error:
             raise HttpError(502, f"tinkerwire gateway: {wire.method} {wire.path}: {error} from the upstream") from None
 
-    async def call(self, request: ClientRequest, call: Call[T], exchange: Exchange) -> T:
+    async def call(
+        self, request: ClientRequest, call: Call[T], exchange: Exchange, *, idempotency_key: str | None = None
+    ) -> T:
         """Send a call that a step of an emulation needs, and return its result.
+
+        Args:
+            request: the client's request.
+            call: the call.
+            exchange: what is recorded for the trace.
+            idempotency_key: its key; by default one that is derived from that of the client's request.
 
         Raises:
             Refused: the upstream responds with an error.
@@ -231,7 +239,7 @@ class Relay:
         """
         dialect = await self.upstream.dialect(request.headers)
         headers = shared_headers(request.headers)
-        key = request.headers.get("x-idempotency-key")
+        key = idempotency_key or request.headers.get("x-idempotency-key")
         name = call.operation.name
         if key is not None and call.operation.method != "GET":
             headers["x-idempotency-key"] = f"{key}-{name}"

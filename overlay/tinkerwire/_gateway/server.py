@@ -61,8 +61,9 @@ class GatewaySettings:
     def __attrs_post_init__(self) -> None:
         """Check the values that no file or socket is needed for."""
         if address.parse_http_url(self.to) is None:
-            raise ValueError(f"to: {self.to!r} is not an http(s) URL; pass the address of a server")
-        address.resolve_base_url(self.to)
+            shown = address.address_without_secrets(self.to)
+            raise ValueError(f"to: {shown!r} is not an http(s) URL; pass the address of a server")
+        _check("to", lambda: address.resolve_base_url(self.to))
         if self.to_wire is not None:
             _check("to_wire", lambda: Dialect.for_version(str(self.to_wire)))
         if self.speak is not None:

@@ -206,7 +206,7 @@ class Upstream:
     def _unreachable(self, error: TinkerError) -> HttpError:
         # The server may have been replaced by another version.
         self._dialect = None
-        return HttpError(502, f"tinkerwire gateway: the upstream gave no response: {error}")
+        return HttpError(502, f"tinkerwire gateway: no usable response from the upstream: {error}")
 
     async def _discover(self, headers: Mapping[str, str]) -> Dialect:
         version = self._wire_version

@@ -94,7 +94,7 @@ class TapeWriter:
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
-            raise ValueError(f"TINKERWIRE_RECORD: {path} cannot be written: {error.strerror or error}") from None
+            raise ValueError(f"recording: {path} cannot be written: {error.strerror or error}") from None
         if os.fstat(self._file).st_size == 0:
             os.write(self._file, orjson.dumps({TAPE_FORMAT: TAPE_FORMAT_VERSION}))
 

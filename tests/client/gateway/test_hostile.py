@@ -77,6 +77,25 @@ def test_id_that_a_client_made_up_names_no_model_of_others(upstream: Upstreams) 
     assert upstream.body("optim_step")["model_id"] == "session-of-other:train:0"
 
 
+def test_load_of_a_new_model_has_one_key_in_all_processes(upstream: Upstreams) -> None:
+    """Two gateways without a common memory submit a load under one key, so that the upstream runs it once."""
+    upstream.answers["retrieve_future"] = json_response({"model_id": "mine"})
+    upstream.answers["load_weights"] = json_response({"request_id": "r"})
+    request_id = PendingLoad("c", "tinker://a/weights/b", False, "s:train:0").to_id()
+    for key in ("first", "second"):
+        client = Client(upstream)
+        client.post("retrieve_future", {"request_id": request_id}, "0.38.0", {"X-Idempotency-Key": key})
+    first, second = upstream.named("load_weights")
+    assert first.headers["x-idempotency-key"] == second.headers["x-idempotency-key"]
+
+
+@pytest.mark.parametrize("to", ["http://user:{0}@127.0.0.1:1", "ftp://user:{0}@127.0.0.1:1", "http://h/?key={0}"])
+def test_addresses_with_secrets_are_refused_without_them(to: str) -> None:
+    with pytest.raises(ValueError, match=r"^to: ") as refusal:
+        Gateway(to=to.format(KEY))
+    assert KEY not in str(refusal.value)
+
+
 def test_poll_says_the_type_of_an_id_that_was_given_again(upstream: Upstreams) -> None:
     """A server that lost its futures counts from 1 again; another process may have submitted the work."""
     upstream.answers["asample"] = json_response({"request_id": "1"})
