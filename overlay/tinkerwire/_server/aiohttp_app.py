@@ -15,6 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
 from tinkerwire._server.http.allowed_hosts import AllowedHosts
+from tinkerwire._server.http.body_memory import BodyMemory
 from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES, body_too_large
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import WireRequest, WireResponse
@@ -36,19 +37,20 @@ def create_application(server: Handler, allowed_hosts: AllowedHosts | None = Non
         allowed_hosts: allowed hosts; by default loopback names and the address at which a connection arrived.
     """
     allowed = allowed_hosts or AllowedHosts()
+    memory = BodyMemory()
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        with memory.hold() as take:
+            return await handle_held(request, take)
+
+    async def handle_held(request: web.Request, take: Callable[[int], None]) -> web.StreamResponse:
         try:
             allowed.check(
                 request.headers.getall("Host", []), request.headers.getall("Origin", []), _own_address(request)
             )
-            if (request.content_length or 0) > MAX_BODY_BYTES:
-                raise body_too_large()
-            content = await request.read()
+            content = await _read_body(request, take)
         except HttpError as error:
             return _error_response(error)
-        except web.HTTPRequestEntityTooLarge:
-            return _error_response(body_too_large())
         except web.RequestPayloadError as error:
             return _error_response(HttpError(400, f"the body cannot be read: {' '.join(str(error).split())}"))
         wire = WireRequest(
@@ -67,9 +69,24 @@ def create_application(server: Handler, allowed_hosts: AllowedHosts | None = Non
             return web.Response(status=500)
         return web.Response(status=response.status, headers=dict(response.headers), body=response.content)
 
-    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app = web.Application()
     app.router.add_route("*", "/{path:.*}", handle)
     return app
+
+
+async def _read_body(request: web.Request, take: Callable[[int], None]) -> bytes:
+    """Return the body of a request; HttpError if it is too large, or too little memory is free."""
+    if (request.content_length or 0) > MAX_BODY_BYTES:
+        raise body_too_large()
+    parts: list[bytes] = []
+    size = 0
+    while part := await request.content.readany():
+        take(len(part))
+        size += len(part)
+        if size > MAX_BODY_BYTES:
+            raise body_too_large()
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _own_address(request: web.Request) -> str | None:
@@ -80,7 +97,7 @@ def _own_address(request: web.Request) -> str | None:
 
 def _error_response(error: HttpError) -> web.Response:
     """Create the response to a request whose body was not read completely, and close the connection."""
-    response = web.json_response({"detail": error.detail}, status=error.status)
+    response = web.json_response({"detail": error.detail}, status=error.status, headers=error.headers)
     # The start of the next request in the stream is unknown.
     response.force_close()
     return response
