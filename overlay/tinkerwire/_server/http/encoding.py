@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 import attrs
@@ -88,16 +89,22 @@ class ResultEncoder:
         if isinstance(value, list):
             # Lists of numbers may be long, and numbers have no fields.
             is_scalar_list = not value or isinstance(value[0], int | float | str | None)
-            return value if is_scalar_list else [self._drop_absent_fields(item) for item in value]
+            if is_scalar_list:
+                return value
+            members = [self._drop_absent_fields(item) for item in value]
+            return value if all(map(is_, members, value)) else members
         if isinstance(value, dict):
-            return {key: self._drop_absent_fields(item) for key, item in value.items()}
+            items = {key: self._drop_absent_fields(item) for key, item in value.items()}
+            return value if all(map(is_, items.values(), value.values())) else items
         model = type(value)
         if not attrs.has(model):
             return value
         absent = self._absent_defaults(model)
         changes = {name: default for name, default in absent.items() if as_comparable(getattr(value, name)) != default}
+        # Reading such a field would convert its numbers to a list.
+        numbers = getattr(model, "_sent_as_stored", ())
         for attribute in attrs.fields(model):
-            if attribute.alias not in absent:
+            if attribute.alias not in absent and attribute.alias not in numbers:
                 field = getattr(value, attribute.alias)
                 reduced = self._drop_absent_fields(field)
                 if reduced is not field:
