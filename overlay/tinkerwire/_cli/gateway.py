@@ -13,6 +13,7 @@ import click
 from .._extras import require_packages
 from .errors import CommandFailed
 from .framework import SharedOptions, command, pass_options
+from .listening import listening_options
 from .output import print_line
 
 
@@ -23,22 +24,7 @@ from .output import print_line
     metavar="VERSION",
     help="Wire version of that server; by default the gateway finds out what it supports.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--allow-host",
-    "allowed_hosts",
-    multiple=True,
-    metavar="HOST",
-    help="Accept requests for this name or address, in addition to loopback names, --host and the address at which a "
-    "request arrives; repeatable.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8090,
-    show_default=True,
-    help="Port to listen on, 0 for any free port.",
-)
+@listening_options(default_port=8090)
 @click.option(
     "--share-port", is_flag=True, help="Let other gateways listen on the same port, to use several processes."
 )

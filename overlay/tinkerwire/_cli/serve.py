@@ -17,26 +17,12 @@ from .._extras import require_packages
 from ..version import DEFAULT_WIRE
 from .errors import CommandFailed
 from .framework import SharedOptions, command, pass_options
+from .listening import listening_options
 from .output import print_line
 
 
 @command("serve")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--allow-host",
-    "allowed_hosts",
-    multiple=True,
-    metavar="HOST",
-    help="Accept requests for this name or address, in addition to loopback names, --host and the address at which a "
-    "request arrives; repeatable.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8080,
-    show_default=True,
-    help="Port to listen on, 0 for any free port.",
-)
+@listening_options(default_port=8080)
 @click.option(
     "--folder",
     default="tinkerwire-data",
