@@ -21,9 +21,9 @@ KEY = "tml-key-of-a-client"
 def send_raw(url: str, head: bytes, body: bytes = b"") -> bytes:
     """Send bytes and return the response until the connection ends."""
     address = urlsplit(url)
-    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+    with socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=60) as connection:
         connection.sendall(head.replace(b"\n", b"\r\n") + body)
-        parts = []
+        parts: list[bytes] = []
         while part := connection.recv(65_536):
             parts.append(part)
     return b"".join(parts)
@@ -50,7 +50,7 @@ def test_ids_do_not_lead_to_other_paths(upstream: Upstreams, run_id: str) -> Non
 def test_words_are_no_version(upstream: Upstreams, version: str) -> None:
     """A client that names none is recognized by the form of its requests."""
     upstream.answers["create_session"] = json_response({"session_id": "s"})
-    session = {"tags": [], "user_metadata": None, "sdk_version": version, "type": "create_session"}
+    session: dict[str, object] = {"tags": [], "user_metadata": None, "sdk_version": version, "type": "create_session"}
     assert Client(upstream).post("create_session", session, version).status == 200
 
 
