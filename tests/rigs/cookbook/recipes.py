@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 from tests.rigs.cookbook.catalogue import RECIPES, Recipe
 from tests.rigs.cookbook.materials import MODEL, write_materials
 from tests.rigs.cookbook.recipe_report import RecipeRun, find_problems, render_table
@@ -40,12 +41,24 @@ CLIENTS = {"tinker": (), "tinkerwire": ("-m", "tinkerwire.dropin")}
 
 
 class RecipeRunner:
-    """Folder with data, and a server, in which recipes run with one client."""
+    """Folder with data, and a server, in which recipes run with one client.
 
-    def __init__(self, client: str, python: Path, cookbook: Path, url: str) -> None:
-        self.folder = WORK / "recipes" / client
+    Args:
+        client: the client, a key of :data:`CLIENTS`.
+        python: Python of the environment with the cookbook's requirements.
+        cookbook: folder of the cookbook's sources.
+        url: URL of the server.
+        name: name of the folder; that of the client by default.
+        timeout_s: seconds after which a run is ended.
+    """
+
+    def __init__(
+        self, client: str, python: Path, cookbook: Path, url: str, *, name: str = "", timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self.folder = WORK / "recipes" / (name or client)
         shutil.rmtree(self.folder, ignore_errors=True)
         write_materials(self.folder)
+        self._timeout_s = timeout_s
         self._command = [str(python), *CLIENTS[client], "-m"]
         path = (*SOURCE_FOLDERS, cookbook) if client == "tinkerwire" else (cookbook,)
         self._environment = create_environment(*path) | {
@@ -55,28 +68,35 @@ class RecipeRunner:
             "HF_HOME": str(self.folder / "hub"),
         }
 
+    def set_url(self, url: str) -> None:
+        """Use a server of another URL from now on."""
+        self._environment["TINKER_BASE_URL"] = url
+
     def run_recipe(self, recipe: Recipe) -> RecipeRun:
         """Run a recipe to its end; resume it once from the last checkpoint before its last step."""
+        run = self.run_once(recipe)
+        return self.resume(run) if recipe.resumes and run.saved and not run.stop_reason else run
+
+    def run_once(self, recipe: Recipe) -> RecipeRun:
+        """Run a recipe to its end."""
         logs = self._find_logs(recipe)
         start = time.monotonic()
         stop_reason = self._run(recipe, logs)
         seconds = time.monotonic() - start
         rows = _read_lines(logs / "metrics.jsonl") if logs else []
         saved = len(_read_lines(logs / "checkpoints.jsonl")) if logs else 0
-        resumed_rows: list[Mapping[str, Any]] = []
-        if recipe.resumes and logs and not stop_reason:
-            # As if it had been ended before its last step was saved.
-            checkpoints = _read_lines(logs / "checkpoints.jsonl")
-            checkpoints = [checkpoint for checkpoint in checkpoints if _locate(checkpoint) != _locate(checkpoints[-1])]
-            (logs / "checkpoints.jsonl").write_text(
-                "".join(json.dumps(checkpoint) + "\n" for checkpoint in checkpoints)
-            )
-            (logs / "metrics.jsonl").rename(logs / "metrics-first.jsonl")
-            stop_reason = self._run(recipe, logs)
-            resumed_rows = _read_lines(logs / "metrics.jsonl")
-        return RecipeRun(
-            recipe=recipe, rows=rows, resumed_rows=resumed_rows, saved=saved, seconds=seconds, stop_reason=stop_reason
-        )
+        return RecipeRun(recipe=recipe, rows=rows, saved=saved, seconds=seconds, stop_reason=stop_reason)
+
+    def resume(self, run: RecipeRun) -> RecipeRun:
+        """Run a recipe again as if it had been ended before its last step was saved; return both runs."""
+        logs = self._find_logs(run.recipe)
+        assert logs is not None
+        checkpoints = _read_lines(logs / "checkpoints.jsonl")
+        checkpoints = [checkpoint for checkpoint in checkpoints if _locate(checkpoint) != _locate(checkpoints[-1])]
+        (logs / "checkpoints.jsonl").write_text("".join(json.dumps(checkpoint) + "\n" for checkpoint in checkpoints))
+        (logs / "metrics.jsonl").rename(logs / "metrics-first.jsonl")
+        stop_reason = self._run(run.recipe, logs)
+        return attrs.evolve(run, resumed_rows=_read_lines(logs / "metrics.jsonl"), stop_reason=stop_reason)
 
     def _find_logs(self, recipe: Recipe) -> Path | None:
         if recipe.folder is None:
@@ -102,11 +122,11 @@ class RecipeRunner:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=TIMEOUT_S,
+                timeout=self._timeout_s,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"not at its end after {TIMEOUT_S} s"
+            return f"not at its end after {self._timeout_s:.0f} s"
         (self.folder / f"{recipe.module}.log").write_text(completed.stdout)
         return _find_reason(completed.stdout, self.folder) if completed.returncode else ""
 

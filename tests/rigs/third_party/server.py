@@ -15,7 +15,8 @@ from pathlib import Path
 from tests.rigs.official.process import ServerProcess, find_free_port
 from tests.rigs.official.venv import ROOT, ensure_venv
 
-BASE_MODEL = "tiny-qwen3"  # relative to the server's working folder
+BASE_MODEL = "tiny-qwen3"
+"""Name of the tiny model; such names are relative to the server's working folder."""
 BUILD = ROOT / "build" / "peers"
 FOLDER = Path(__file__).parent
 BACKEND = '{"max_lora_adapters": 16, "max_lora_rank": 8, "train_micro_batch_size": 8, "sample_max_num_sequences": 8}'
@@ -52,12 +53,18 @@ class ThirdPartyServer:
         """Return name and version for reports."""
         return f"{self.name} {self.version}"
 
+    @property
+    def model_folder(self) -> Path:
+        """Return the folder of the tiny model and its tokenizer, which are there once the server has run."""
+        return BUILD / self.name / BASE_MODEL
+
     @contextlib.contextmanager
-    def running(self, folder: Path | None = None) -> Iterator[str]:
+    def running(self, folder: Path | None = None, base_model: str = BASE_MODEL) -> Iterator[str]:
         """Run the server until its engine is ready and yield its base URL.
 
         Args:
             folder: empty folder for its checkpoints and its database; None for a temporary one.
+            base_model: the name under which it offers the tiny model.
         """
         lock = FOLDER / f"requirements-{self.name}-{self.version}.txt"
         python = ensure_venv(self.name, lock, installer="pip", pip_options=self.pip_options)
@@ -65,14 +72,15 @@ class ThirdPartyServer:
         uv = python.with_name("uv")
         shutil.copyfile(FOLDER / "uv_stand_in.sh", uv)
         uv.chmod(0o755)
-        model = _ensure_tiny_model(python, BUILD / self.name / BASE_MODEL)
+        model = _ensure_tiny_model(python, self.model_folder)
         with tempfile.TemporaryDirectory(prefix="tinkerwire-peer-") as name:
             folder = folder or Path(name)
-            (folder / BASE_MODEL).symlink_to(model)
+            (folder / base_model).parent.mkdir(parents=True, exist_ok=True)
+            (folder / base_model).symlink_to(model)
             port = find_free_port()
             command = [
                 *(str(uv), "run", "--extra", "tinker", "-m", self.module),
-                *("--host", "127.0.0.1", "--port", str(port), "--base-model", BASE_MODEL),
+                *("--host", "127.0.0.1", "--port", str(port), "--base-model", base_model),
                 *("--backend", "jax", "--backend-config", BACKEND),
                 *("--checkpoints-base", f"{folder}/checkpoints", "--database-url", f"sqlite:///{folder}/tinker.db"),
             ]
