@@ -58,6 +58,12 @@ def _has(dialect: Dialect, model: str, field: str) -> bool:
     return dialect.may_have(FIELD_VERSIONS.get(model, {}).get(field))
 
 
+def _adapt_session(body: models.CreateSessionRequest, dialect: Dialect) -> models.CreateSessionRequest:
+    if body.display_name is None or _has(dialect, "CreateSessionRequest", "display_name"):
+        return body
+    return attrs.evolve(body, display_name=None)
+
+
 def _adapt_load(body: models.LoadWeightsRequest, dialect: Dialect) -> models.LoadWeightsRequest:
     changes: dict[str, Any] = {}
     if not _has(dialect, "LoadWeightsRequest", "optimizer"):
@@ -132,6 +138,7 @@ def _adapt_image(chunk: Any) -> Any:
 
 
 _ADAPTATIONS: Mapping[str, Callable[[Any, Dialect], Any]] = {
+    "CreateSessionRequest": _adapt_session,
     "LoadWeightsRequest": _adapt_load,
     "TelemetrySendRequest": _adapt_telemetry,
     "SampleRequest": _adapt_sample,

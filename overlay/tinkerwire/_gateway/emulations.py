@@ -31,6 +31,7 @@ from .loading import PREFIX as LOAD_PREFIX
 from .loading import Loading
 from .polls import Polls
 from .relay import Exchange, Relay
+from .session_names import SessionNames
 
 IMMEDIATE_PREFIX = "gw:done:"
 Emulate: TypeAlias = Callable[[ClientRequest, Exchange], Awaitable[WireResponse]]
@@ -132,6 +133,13 @@ EMULATIONS: tuple[Emulation, ...] = (
         "No response or result depends on them; such an upstream ends sessions by itself.",
     ),
     Emulation(
+        "display_name of sessions",
+        "0.34.0 on",
+        "before 0.34.0",
+        "Not passed on; the gateway remembers it and adds it to get_session.",
+        "It is a name for people, and no other response has it.",
+    ),
+    Emulation(
         "provenance spans of datums",
         "0.26.2 on",
         "before 0.26.2, or with JSON batches",
@@ -183,7 +191,10 @@ class Emulations:
         self._loading = Loading(relay, polls)
         self._missing: set[str] = set()
         """Optional operations that the upstream has been found not to have."""
+        names = SessionNames(relay, self._pass)
         self._by_operation: Mapping[str, Emulate] = {
+            "create_session": names.create,
+            "get_session": names.get,
             "client_config": self._client_config,
             "client_dynamic_config": self._client_dynamic_config,
             "auth_token": self._auth_token,

@@ -24,7 +24,9 @@ SAMPLER = "sampler"
 """Base model and path of a sampling session, as JSON."""
 RESULT = "result"
 """Result that the upstream gave in place of a future, as JSON."""
-KEPT_KINDS = frozenset({WIRE, MODEL, LOAD, SAMPLER, RESULT})
+SESSION_NAME = "session_name"
+"""The display_name of a session."""
+KEPT_KINDS = frozenset({WIRE, MODEL, LOAD, SAMPLER, RESULT, SESSION_NAME})
 """Kinds that the file keeps. A client names the kind of a future in each poll."""
 
 

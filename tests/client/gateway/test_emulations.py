@@ -243,9 +243,9 @@ def test_future_in_place_of_a_value_is_polled(upstream: Upstreams) -> None:
             "",
         ),
         (
-            "create_session",
-            {"tags": [], "user_metadata": {}, "sdk_version": "0.38.0", "display_name": "x"},
-            "display_name",
+            "save_weights",
+            {"model_id": "m", "path": "a", "seq_id": 1, "user_metadata": {"note": "best"}},
+            "user_metadata",
         ),
         ("load_weights", {**CREATE, "weights_access_token": "secret-token"}, "weights_access_token"),
     ],
@@ -301,6 +301,23 @@ def test_spans_are_not_sent_to_an_upstream_without_them(upstream: Upstreams) -> 
     headers = {"Content-Type": PROTOBUF}
     assert Client(upstream).post("forward_backward", message.SerializeToString(), "0.38.0", headers).status == 200
     assert "model_input_spans" not in upstream.body("forward_backward")["forward_backward_input"]["data"][0]
+
+
+@pytest.mark.parametrize("to_wire", ["0.16.1", None])
+def test_name_of_a_session_is_kept_for_an_upstream_without_it(
+    upstream: Upstreams, to_wire: str | None, tmp_path: Path
+) -> None:
+    upstream.answers["create_session"] = json_response({"session_id": "s", "type": "create_session"})
+    upstream.answers["sessions/s"] = json_response({"training_run_ids": [], "sampler_ids": []})
+    session = {"tags": [], "user_metadata": None, "sdk_version": "0.38.0", "display_name": "nightly"}
+    client = Client(upstream, to_wire, memory=Memory(tmp_path / "state.sqlite"))
+    assert client.post("create_session", session, "0.38.0").status == 200
+    client.close()
+    assert "display_name" not in upstream.body("create_session")
+    later = Client(upstream, to_wire, memory=Memory(tmp_path / "state.sqlite"))
+    assert value_of(later.get("sessions/s", "0.38.0"))["display_name"] == "nightly"
+    assert "display_name" not in value_of(later.get("sessions/s", "0.30.4"))
+    later.close()
 
 
 def test_archive_address_is_absolute(upstream: Upstreams) -> None:

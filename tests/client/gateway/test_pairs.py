@@ -27,7 +27,7 @@ VERSIONS = ("0.3.0", "0.4.1", "0.7.0", "0.16.1", "0.18.2", "0.24.1", "0.25.0", "
 EXAMPLES = 6
 CLIENT_STEPS = frozenset({"client_config", "client_dynamic_config", "auth_token"})
 """Operations that the gateway answers itself; their requests have one form."""
-EMULATED_FIELDS = frozenset({"process_uuid"})
+EMULATED_FIELDS = frozenset({"process_uuid", "display_name"})
 """Fields that the gateway leaves out or derives, as its table lists."""
 
 SAME_AS_ABSENT = (
