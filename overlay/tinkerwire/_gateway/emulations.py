@@ -361,7 +361,7 @@ class Emulations:
         operation, parameter = (
             ("list_checkpoints", "training_run_id") if is_old else ("list_model_checkpoints", "model_id")
         )
-        call: Call[Any] = Call(OPERATIONS[operation], path={parameter: run_id})
+        call: Call[Any] = Call(OPERATIONS[operation], path={parameter: self._relay.resolve_model(run_id)})
         return request.json_response(await self._relay.call(request, call, exchange))
 
     async def _get_checkpoint_archive_url(self, request: ClientRequest, exchange: Exchange) -> WireResponse:

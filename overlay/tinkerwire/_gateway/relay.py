@@ -45,6 +45,8 @@ DOUBTFUL_FORM_STATUSES = UNSUPPORTED_FORM_STATUSES | {400, CONFLICT, INVALID, 50
 PROTOBUF_SINCE = BODY_VERSIONS["forward_backward"][PROTOBUF][0] or OLDEST_MODELS_VERSION
 """The oldest version with batches as protobuf."""
 CONTENT_HEADERS = frozenset({"content-type", "content-encoding"})
+MODEL_ID_PART = b":train:"
+"""Part of every id that clients compute for the models that they create by load_weights."""
 PASSED, TRANSLATED = "passed", "translated"
 
 
@@ -91,7 +93,7 @@ class Relay:
             # A guessed form may be rejected, and JSON takes the digits as they came.
             is_protobuf = request.operation.name in dialect.protobuf_operations
             request.packs_numbers = is_protobuf and not dialect.is_provisional
-            body = self._resolve_model(request.body)
+            body = self._resolve_body(request.body)
             response = await self.translate(request, body, dialect, exchange)
         elif response.status == INVALID and not dialect.is_fixed:
             response = await self._repeat(request, dialect, response, exchange)
@@ -103,7 +105,7 @@ class Relay:
     ) -> WireResponse:
         """Send a request that was rejected as it came in other forms; return the rejection if none is accepted."""
         try:
-            response = await self.translate(request, self._resolve_model(request.body), dialect, exchange)
+            response = await self.translate(request, self._resolve_body(request.body), dialect, exchange)
         except HttpError:
             return rejection
         if response.status >= 300:
@@ -118,7 +120,8 @@ class Relay:
 
         def make_call(form: Dialect) -> Call[Any]:
             query = adapt_query(request.operation.name, request.query, request.front.document, form)
-            return Call(OPERATIONS[name], path=request.path, query=query, body=adapt_body(body, form))
+            path = {key: self.resolve_model(value) for key, value in request.path.items()}
+            return Call(OPERATIONS[name], path=path, query=query, body=adapt_body(body, form))
 
         def make_request(form: Dialect) -> WireRequest:
             # A request keeps its bytes under its key while the gateway learns what the upstream supports.
@@ -301,14 +304,21 @@ class Relay:
         accepted = self._accepted.get(operation)
         return forms if accepted not in forms else (accepted, *forms)
 
-    def _names_alias(self, request: ClientRequest) -> bool:
-        if not request.wire.content or not self.memory.has_any(kinds.MODEL):
-            return False
-        model_id = getattr(request.body, "model_id", None)
-        return model_id is not None and self.memory.get(kinds.MODEL, model_id) is not None
+    def resolve_model(self, model_id: str) -> str:
+        """Return the upstream's id of a model that the client may know under another id."""
+        return self.memory.get(kinds.MODEL, model_id) or model_id
 
-    def _resolve_model(self, body: Any) -> Any:
-        """Return a body with the upstream's id of a model that the client knows under another id."""
+    def _names_alias(self, request: ClientRequest) -> bool:
+        """Return whether a request may name a model by an id that the upstream does not know."""
+        if not self.memory.has_any(kinds.MODEL):
+            return False
+        content = request.wire.content or b""
+        encoding = request.headers.get("content-encoding", "").strip().lower()
+        if content and encoding:
+            content = decompress(content, encoding)
+        return MODEL_ID_PART in content or any(self.resolve_model(value) != value for value in request.path.values())
+
+    def _resolve_body(self, body: Any) -> Any:
         model_id = getattr(body, "model_id", None)
         known = None if model_id is None else self.memory.get(kinds.MODEL, model_id)
         return body if known is None else attrs.evolve(body, model_id=known)

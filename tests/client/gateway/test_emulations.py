@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+import zstandard
 
 from support.gateway_clients import URL, Client, Upstreams, json_response, value_of
 from tinkerwire._gateway import memory as kinds
@@ -94,6 +95,31 @@ def test_load_that_creates_a_model_becomes_creation_and_load(upstream: Upstreams
     step = {"model_id": "s1:train:0", "seq_id": 1, "adam_params": {}, "type": "optim_step"}
     assert client.post("optim_step", step, "0.38.0").status == 200
     assert upstream.body("optim_step")["model_id"] == "upstream-model"
+
+
+@pytest.mark.parametrize("encoding", ["", "zstd"])
+def test_protobuf_batch_and_path_name_the_loaded_model(upstream: Upstreams, encoding: str) -> None:
+    """Protobuf has no names of fields by which an id could be found."""
+    _prepare_load(upstream)
+    upstream.answers["forward_backward"] = json_response({"request_id": "info"})
+    upstream.answers["training_runs/upstream-model"] = json_response({"training_run_id": "upstream-model"})
+    flags = {"proto_write_fwdbwd": True, "fwd_via_fwdbwd": True, "proto_compress_fwdbwd": True}
+    upstream.answers["client/config"] = json_response(flags)
+    client = Client(upstream, None)
+    poll(client, value_of(client.post("load_weights", CREATE, "0.38.0"))["request_id"])
+    for model_id, expected in {"s1:train:0": "upstream-model", "s2:train:0": "s2:train:0", "other": "other"}.items():
+        message = message_class("ForwardBackwardRequest")(model_id=model_id, seq_id=1, loss_fn="cross_entropy")
+        message.data.add().model_input.add().encoded_text.tokens = b"\x01\0\0\0"
+        content, headers = message.SerializeToString(), {"Content-Type": PROTOBUF}
+        if encoding:
+            content, headers = zstandard.compress(content), {**headers, "Content-Encoding": encoding}
+        assert client.post("forward_backward", content, "0.38.0", headers).status == 200
+        request = upstream.named("forward_backward")[-1]
+        sent = request.content or b""
+        if "content-encoding" in {name.lower() for name in request.headers}:
+            sent = zstandard.decompress(sent)
+        assert message_class("ForwardBackwardRequest").FromString(sent).model_id == expected
+    assert client.get("training_runs/s1:train:0", "0.38.0").status == 200
 
 
 def test_another_gateway_with_the_state_finishes_a_load(upstream: Upstreams, tmp_path: Path) -> None:
