@@ -1,16 +1,17 @@
 """Recipes of the cookbook, as they are, with the official SDK 0.38.0 on servers that it does not fit.
 
     python -m tests.rigs.gateway.cookbook                     all; writes docs/gateway.md
-    python -m tests.rigs.gateway.cookbook --servers skyrl     one server only, printed only
+    python -m tests.rigs.gateway.cookbook --servers skyrl     one server; the table keeps the other results
 
 Each recipe runs directly at the server first, to show what stops it there. It then runs through a gateway, and is
-resumed from a checkpoint through another process of the gateway. Exit code 1 when a recipe does not train or resume
-through the gateway.
+resumed from a checkpoint through another process of the gateway. The results are kept in build/gateway. Exit code 1
+when a recipe does not train or resume through the gateway.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import shutil
 import sys
@@ -23,7 +24,7 @@ from tests.rigs.cookbook.materials import MODEL
 from tests.rigs.cookbook.recipe_report import RecipeRun
 from tests.rigs.cookbook.recipes import RecipeRunner
 from tests.rigs.cookbook.run import VERSION, download_sources, ensure_cookbook_python
-from tests.rigs.gateway.parties import THIRD_PARTY, run_gateway
+from tests.rigs.gateway.parties import BUILD, THIRD_PARTY, run_gateway, server_title
 from tests.rigs.official.report import DOCS, write_section
 
 TIMEOUT_S = 300.0
@@ -36,14 +37,6 @@ RECIPES = (
         options=split_options("batch_size=32 learning_rate=3e-3 lora_rank=8 max_steps=6 save_every=2"),
         number=LOSS,
         falls=True,
-        resumes=True,
-    ),
-    Recipe(
-        module="recipes.rl_loop",
-        options=split_options(
-            "batch_size=4 group_size=4 max_tokens=16 lora_rank=8 max_steps=3 save_every=2 loss_fn=importance_sampling"
-        ),
-        number="reward/total",
         resumes=True,
     ),
     Recipe(
@@ -63,7 +56,7 @@ class Result:
     """Runs of one recipe at one server.
 
     Args:
-        server: title of the server.
+        server: name of the server.
         direct: the run without the gateway.
         through: the runs through the gateway.
     """
@@ -75,7 +68,7 @@ class Result:
     def find_problems(self) -> list[str]:
         """Return why the recipe has not trained or resumed through the gateway."""
         run = self.through
-        name = f"{self.server}: {run.recipe.module}"
+        name = f"{server_title(self.server)}: {run.recipe.module}"
         if run.stop_reason:
             return [f"{name}: {run.stop_reason}"]
         numbers, resumed = run.numbers(run.rows), run.numbers(run.resumed_rows)
@@ -100,6 +93,30 @@ class Result:
         return max((abs(a - b) / abs(a) for a, b in pairs), default=math.inf)
 
 
+def _file_of(server: str, recipe: Recipe) -> Path:
+    return BUILD / f"cookbook-{server}-{recipe.module}.json"
+
+
+def save(result: Result) -> None:
+    """Keep a result for later reports."""
+    runs = (result.direct, result.through)
+    values = [attrs.asdict(run, filter=lambda attribute, _: attribute.name != "recipe") for run in runs]
+    BUILD.mkdir(parents=True, exist_ok=True)
+    _file_of(result.server, result.through.recipe).write_text(json.dumps(values))
+
+
+def read_results() -> list[Result]:
+    """Return all results that were kept."""
+    pairs = [(server, recipe) for server in THIRD_PARTY for recipe in RECIPES if _file_of(server, recipe).exists()]
+    results = []
+    for server, recipe in pairs:
+        direct, through = (
+            RecipeRun(recipe=recipe, **value) for value in json.loads(_file_of(server, recipe).read_text())
+        )
+        results.append(Result(server=server, direct=direct, through=through))
+    return results
+
+
 def run_recipes(name: str, recipes: Sequence[Recipe], python: Path, cookbook: Path) -> list[Result]:
     """Run recipes at a server of their own, directly and through the gateway."""
     server = THIRD_PARTY[name]
@@ -116,7 +133,8 @@ def run_recipes(name: str, recipes: Sequence[Recipe], python: Path, cookbook: Pa
                 with run_gateway(url) as gateway:
                     at_gateway.set_url(gateway)
                     through = at_gateway.resume(through)
-            results.append(Result(server=server.title, direct=direct, through=through))
+            results.append(Result(server=name, direct=direct, through=through))
+            save(results[-1])
             for way, run in (("directly", direct), ("through the gateway", through)):
                 sys.stdout.write(f"{name}: {recipe.module} {way}: {run.seconds:.0f} s {run.stop_reason}\n")
             sys.stdout.flush()
@@ -146,18 +164,22 @@ def render_table(results: Sequence[Result]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|---|",
         *(_render_line(result) for result in results if not result.through.stop_reason),
         "",
-        "The difference is the largest relative one between the number of a step in both runs. The steps of the other "
-        "recipes draw samples without a seed, so that their numbers differ from run to run.",
+        "The difference is the largest relative one between the number of a step in both runs. The other "
+        "recipe draws samples without a seed, so that its numbers differ from run to run.",
         "",
         "Without the gateway:",
         "",
-        *(f"- {result.server}, {result.direct.recipe.module}: {_describe_direct(result.direct)}" for result in results),
+        *(
+            f"- {server_title(result.server)}, {result.direct.recipe.module}: {_describe_direct(result.direct)}"
+            for result in results
+        ),
     ]
     stopped = [result for result in results if result.through.stop_reason]
     if stopped:
         lines += ["", "Stopped through the gateway:", ""]
         lines += [
-            f"- {result.server}, {result.through.recipe.module}: `{result.through.stop_reason}`" for result in stopped
+            f"- {server_title(result.server)}, {result.through.recipe.module}: `{result.through.stop_reason}`"
+            for result in stopped
         ]
     return "\n".join(lines)
 
@@ -167,7 +189,7 @@ def _render_line(result: Result) -> str:
     numbers, resumed = run.numbers(run.rows), run.numbers(run.resumed_rows)
     difference = result.resumed_difference()
     cells = [
-        *(result.server, run.recipe.module, str(len(numbers)), str(run.saved), run.recipe.number),
+        *(server_title(result.server), run.recipe.module, str(len(numbers)), str(run.saved), run.recipe.number),
         *([f"{numbers[0]:.4g}", f"{numbers[-1]:.4g}"] if numbers else ["", ""]),
         *([f"{run.resumed_rows[0]['step']}", f"{resumed[-1]:.4g}"] if resumed else ["", ""]),
         *("" if difference is None else f"{difference:.1e}", f"{run.seconds:.0f}"),
@@ -189,9 +211,8 @@ def main() -> int:
     cookbook = download_sources(python)
     recipes = [recipe for recipe in RECIPES if options.recipes is None or recipe.module in options.recipes]
     results = [result for name in options.servers for result in run_recipes(name, recipes, python, cookbook)]
-    text = render_table(results)
-    if len(results) == len(RECIPES) * len(THIRD_PARTY):
-        write_section(DOCS / "gateway.md", "cookbook", text, title="The gateway")
+    text = render_table(read_results())
+    write_section(DOCS / "gateway.md", "cookbook", text, title="The gateway")
     problems = [problem for result in results for problem in result.find_problems()]
     sys.stdout.write("\n".join([text, "", *problems]) + "\n")
     return int(bool(problems))
