@@ -13,6 +13,8 @@ from tinkerwire_base.call import SizeLimit, WireRequest, WireResponse
 
 from .response_body import too_large_error
 
+UNEXPECTED_ERROR = 500
+"""Status after which some servers, such as uvicorn, close the connection without announcing it."""
 READ_BYTES = 256 * 1024
 """Size of the buffer for received bytes, which all connections of a transport share."""
 WRITE_BYTES = 256 * 1024
@@ -254,7 +256,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         if exchange is None or exchange.status == 0 or exchange.response.done():
             return
         # A server that responds before it has read the request may take the rest for the next one.
-        self._can_continue = self._parser.should_keep_alive() and exchange.unsent is None and not self._has_unsent()
+        self._can_continue = (
+            self._parser.should_keep_alive()
+            and exchange.status != UNEXPECTED_ERROR
+            and exchange.unsent is None
+            and not self._has_unsent()
+        )
         exchange.response.set_result(
             WireResponse(status=exchange.status, headers=exchange.headers, content=exchange.body.getvalue())
         )

@@ -25,8 +25,9 @@ pytestmark = pytest.mark.timeout(60)
     [
         b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
         b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok",
+        b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nok",
     ],
-    ids=["close", "HTTP/1.0"],
+    ids=["close", "HTTP/1.0", "unexpected error"],
 )
 def test_connection_that_ends_is_not_used_again(response: bytes) -> None:
     """The client closes the connection and opens another, even if the server leaves it open."""
