@@ -192,13 +192,15 @@ def _render_line(result: Result) -> str:
         *(server_title(result.server), run.recipe.module, str(len(numbers)), str(run.saved), run.recipe.number),
         *([f"{numbers[0]:.4g}", f"{numbers[-1]:.4g}"] if numbers else ["", ""]),
         *([f"{run.resumed_rows[0]['step']}", f"{resumed[-1]:.4g}"] if resumed else ["", ""]),
-        *("" if difference is None else f"{difference:.1e}", f"{run.seconds:.0f}"),
+        *("" if difference is None else f"{difference:.1g}", f"{run.seconds:.0f}"),
     ]
     return f"| {' | '.join(cells)} |"
 
 
 def _describe_direct(run: RecipeRun) -> str:
-    return f"`{run.stop_reason}`" if run.stop_reason else "runs to its end and resumes"
+    if not run.stop_reason:
+        return "runs to its end and resumes"
+    return f"stops after {len(run.numbers(run.rows))} steps: `{run.stop_reason}`"
 
 
 def main() -> int:
