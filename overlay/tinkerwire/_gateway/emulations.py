@@ -30,6 +30,7 @@ from .front import ClientRequest, json_object
 from .loading import PREFIX as LOAD_PREFIX
 from .loading import Loading
 from .polls import Polls
+from .prompt_logprobs import PromptLogprobs
 from .relay import Exchange, Relay
 from .session_names import SessionNames
 
@@ -68,6 +69,13 @@ EMULATIONS: tuple[Emulation, ...] = (
         "before 0.26.2, or without them",
         "The ids REQUEST:0, REQUEST:1 and so on.",
         "The ids only have to be distinct; no request sends them back to such an upstream.",
+    ),
+    Emulation(
+        "prompt_logprobs",
+        "any",
+        "that omit the null of the first token",
+        "null, then the values of the upstream.",
+        "The first token has no logprob; the gateway remembers the number of tokens.",
     ),
     Emulation(
         "load_weights that creates a model",
@@ -191,6 +199,7 @@ class Emulations:
         self._loading = Loading(relay, polls)
         self._missing: set[str] = set()
         """Optional operations that the upstream has been found not to have."""
+        self._prompt_logprobs = PromptLogprobs(relay.memory)
         names = SessionNames(relay, self._pass)
         self._by_operation: Mapping[str, Emulate] = {
             "create_session": names.create,
@@ -282,6 +291,7 @@ class Emulations:
 
     async def _asample(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
         response = await self._pass(request, exchange)
+        self._prompt_logprobs.remember(request, response)
         needs_ids = request.front.has_field("UntypedAPIFuture", "sample_sequence_ids")
         if response.status >= 300 or not needs_ids:
             return response
@@ -304,7 +314,7 @@ class Emulations:
             media, content = orjson.loads(kept)
             response = WireResponse(status=200, headers={"content-type": media}, content=base64.b64decode(content))
             return self._polls.convert(request, response, self._polls.find_type(request, request_id))
-        return await self._polls.poll(request, request_id, exchange)
+        return self._prompt_logprobs.complete(request_id, await self._polls.poll(request, request_id, exchange))
 
     async def _load_weights(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
         if request.front.has_field("LoadWeightsRequest", "session_id") and request.body.model_id is None:

@@ -26,7 +26,9 @@ RESULT = "result"
 """Result that the upstream gave in place of a future, as JSON."""
 SESSION_NAME = "session_name"
 """The display_name of a session."""
-KEPT_KINDS = frozenset({WIRE, MODEL, LOAD, SAMPLER, RESULT, SESSION_NAME})
+PROMPT = "prompt"
+"""Length of the prompt of a sample with prompt logprobs, by request_id."""
+KEPT_KINDS = frozenset({WIRE, MODEL, LOAD, SAMPLER, RESULT, SESSION_NAME, PROMPT})
 """Kinds that the file keeps. A client names the kind of a future in each poll."""
 
 

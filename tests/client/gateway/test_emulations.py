@@ -12,7 +12,9 @@ import zstandard
 from support.gateway_clients import URL, Client, Upstreams, json_response, value_of
 from tinkerwire._gateway import memory as kinds
 from tinkerwire._gateway.memory import Memory
-from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
+from tinkerwire._wire.codec import decode
+from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
+from tinkerwire_generated import models
 from tinkerwire_generated.protobuf import message_class
 
 SAMPLE = {"prompt": {"chunks": []}, "sampling_params": {}, "sampling_session_id": "s", "seq_id": 0, "num_samples": 2}
@@ -61,6 +63,26 @@ def test_samples_get_sequence_ids_for_clients_that_require_them(upstream: Upstre
     assert value_of(client.post("asample", SAMPLE, "0.16.1")) == {"request_id": "r7"}
     upstream.answers["asample"] = json_response({"request_id": "r7", "sample_sequence_ids": ["a", "b"]})
     assert value_of(client.post("asample", SAMPLE, "0.38.0"))["sample_sequence_ids"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("version", "accept"), [("0.16.1", JSON), ("0.38.0", PROTOBUF)])
+@pytest.mark.parametrize("values", [[-0.5], [None, -0.5], None])
+def test_prompt_logprobs_have_one_value_for_each_token(
+    upstream: Upstreams, version: str, accept: str, values: list[float | None] | None
+) -> None:
+    upstream.answers["asample"] = json_response({"request_id": "r7"})
+    upstream.answers["retrieve_future"] = json_response({"sequences": [], "prompt_logprobs": values, "type": "sample"})
+    client = Client(upstream)
+    prompt = {"chunks": [{"type": "encoded_text", "tokens": [1, 2]}]}
+    client.post("asample", {**SAMPLE, "prompt": prompt, "prompt_logprobs": True}, version)
+    headers = {"X-Tinker-Request-Type": "Sample", "Accept": accept}
+    response = client.post("retrieve_future", {"request_id": "r7"}, version, headers)
+    found = (
+        decode(response.content, models.SampleResponse).prompt_logprobs
+        if accept == PROTOBUF
+        else value_of(response)["prompt_logprobs"]
+    )
+    assert found == (None if values is None else [None, -0.5])
 
 
 def _prepare_load(upstream: Upstreams) -> None:
