@@ -82,7 +82,9 @@ class Contract:
         if exchange.media_type not in content:
             return [f"the media type is {exchange.media_type or 'absent'}, not {' or '.join(content)}"]
         if exchange.media_type == PROTOBUF:
-            return list(_protobuf_errors(operation, body))
+            messages = content[PROTOBUF]["schema"].get("x-protobuf-messages", [])
+            errors = [list(_protobuf_errors(message["message"], body)) for message in messages]
+            return min(errors, key=len, default=[])
         if exchange.media_type != JSON:
             return []
         value = exchange.json()
