@@ -12,7 +12,7 @@ from tinkerwire_base.call import JSON, PROTOBUF, Call, WireRequest, WireResponse
 from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_base.errors import DialectError, TinkerError
 from tinkerwire_generated import models
-from tinkerwire_generated.availability import BODY_VERSIONS, OLDEST_MODELS_VERSION
+from tinkerwire_generated.availability import BODY_VERSIONS, OLDEST_MODELS_VERSION, OPERATION_VERSIONS
 from tinkerwire_generated.constants import RESULT_TYPES
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -173,11 +173,13 @@ class Relay:
                 continue
             tried.append(essence)
             try:
-                response = await self.send(request, sent, exchange)
+                if is_batch and dialect.is_provisional:
+                    response = await self._send_again(request, sent, exchange)
+                else:
+                    response = await self.send(request, sent, exchange)
             except HttpError as cause:
                 if not (is_batch and dialect.is_provisional):
                     raise
-                # Servers may drop the connection when they cannot read a form.
                 dropped, uncertain = cause, uncertain or (form, sent)
                 continue
             if response.status == CONFLICT and uncertain is not None:
@@ -201,6 +203,13 @@ class Relay:
             return rejection
         assert error is not None
         raise self.refusal(error, dialect)
+
+    async def _send_again(self, request: ClientRequest, wire: WireRequest, exchange: Exchange) -> WireResponse:
+        """Send a batch; once more if its connection is lost: servers drop it after a form that they cannot read."""
+        try:
+            return await self.send(request, wire, exchange)
+        except HttpError:
+            return await self.send(request, wire, exchange)
 
     def _learn(self, name: str, form: Dialect, *, is_first: bool) -> None:
         if name in BATCH_OPERATIONS:
@@ -341,7 +350,8 @@ def batch_operation(body: Any) -> str | None:
 def _ends(operation: str, form: Dialect) -> tuple[str, ...]:
     """Return the versions of a range in which a request may differ; a batch is valid from the oldest one on."""
     if operation not in BATCH_OPERATIONS:
-        return form.max_version, form.min_version
+        since = (OPERATION_VERSIONS.get(operation) or (None, None))[0] or form.min_version
+        return form.max_version, max(form.min_version, since, key=parse_version)
     if operation not in form.protobuf_operations:
         return (form.min_version,)
     return (max(form.min_version, PROTOBUF_SINCE, key=parse_version),)

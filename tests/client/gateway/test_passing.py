@@ -189,6 +189,9 @@ def test_discovered_upstream_is_asked_again_without_a_parameter_that_it_rejects(
         assert client.get("training_runs", "0.38.0", (("access_scope", "owned"), ("limit", "3"))).status == 200
     # The second request starts with what was accepted.
     assert len(upstream.named("training_runs")) == 3
+    # The oldest version of this operation is not the oldest that the upstream may have.
+    upstream.answers["sessions"] = refuse_scope
+    assert client.get("sessions", "0.38.0", (("access_scope", "owned"), ("limit", "3"))).status == 200
 
 
 def _batch() -> models.ForwardBackwardRequest:

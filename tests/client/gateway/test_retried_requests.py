@@ -124,7 +124,26 @@ def test_server_that_drops_an_unknown_form_gets_the_other_one(upstream: Upstream
     for number in range(2):
         assert client.post("forward_backward", BATCH, "0.16.1", {"X-Idempotency-Key": f"k{number}"}).status == 200
     media = [request.headers["content-type"] for request in upstream.named("forward_backward")]
-    assert media == [PROTOBUF, JSON, JSON]
+    assert media == [PROTOBUF, PROTOBUF, JSON, JSON]
+
+
+def test_connection_that_ends_after_an_unknown_form_costs_no_form(upstream: Upstreams) -> None:
+    """The server responds with 500, and closes the connection on which the other form is sent."""
+    losses = iter([True])
+
+    def answer(request: WireRequest) -> WireResponse:
+        if request.headers["content-type"] == PROTOBUF:
+            return json_response({"detail": "cannot decode"}, 500)
+        if next(losses, False):
+            raise APIConnectionError("the server closed the connection")
+        return json_response({"request_id": "r"})
+
+    upstream.answers["forward_backward"] = answer
+    client = Client(upstream, None)
+    for number in range(2):
+        assert client.post("forward_backward", BATCH, "0.16.1", {"X-Idempotency-Key": f"k{number}"}).status == 200
+    media = [request.headers["content-type"] for request in upstream.named("forward_backward")]
+    assert media == [PROTOBUF, JSON, JSON, JSON]
 
 
 def test_lost_connection_is_not_a_rejection_of_the_other_form(upstream: Upstreams) -> None:
