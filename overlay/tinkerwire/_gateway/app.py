@@ -11,24 +11,22 @@ import attrs
 import orjson
 
 from tinkerwire_base.call import JSON, WireRequest, WireResponse
-from tinkerwire_generated.operations import OPERATIONS
 
 from .._server.emulation.fault_injection import ConnectionDropped, FaultInjection
 from .._server.emulation.middleware import apply_middleware
 from .._server.http.responses import HttpError
+from .._server.http.routing import OPEN_PATHS
 from . import memory as kinds
 from .emulations import Emulations
 from .front import ClientRequest, json_object, read_request
 from .memory import Memory
 from .polls import Polls
 from .recognition import UNKNOWN, ClientWire, exact_wire, names_version, recognize
-from .relay import Exchange, Relay
+from .relay import Relay, RelayedExchange
 from .trace import GatewayTrace
 from .upstream import Refused, Upstream
 
 log = logging.getLogger("tinkerwire.gateway")
-OPEN_PATHS = frozenset({OPERATIONS["healthz"].path, OPERATIONS["auth_config"].path})
-"""Paths that need no key."""
 ID_KEYS = ("session_id", "model_id", "sampling_session_id", "request_id")
 """Keys of ids by which a client that names no version is recognized."""
 
@@ -104,7 +102,7 @@ class GatewayApp:
             self._trace.close()
 
     async def _respond(self, request: ClientRequest, client: ClientWire, wire: WireRequest) -> WireResponse:
-        exchange = Exchange()
+        exchange = RelayedExchange()
         response: WireResponse | None = None
         try:
             try:

@@ -31,11 +31,11 @@ from .loading import PREFIX as LOAD_PREFIX
 from .loading import Loading
 from .polls import Polls
 from .prompt_logprobs import PromptLogprobs
-from .relay import Exchange, Relay
+from .relay import Relay, RelayedExchange
 from .session_names import SessionNames
 
 IMMEDIATE_PREFIX = "gw:done:"
-Emulate: TypeAlias = Callable[[ClientRequest, Exchange], Awaitable[WireResponse]]
+Emulate: TypeAlias = Callable[[ClientRequest, RelayedExchange], Awaitable[WireResponse]]
 
 
 class Emulation(NamedTuple):
@@ -221,7 +221,7 @@ class Emulations:
             "finish_session": self._accept_optional,
         }
 
-    async def handle(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def handle(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         """Return the response to a request."""
         name = request.operation.name
         response = await self._by_operation.get(name, self._pass)(request, exchange)
@@ -231,7 +231,7 @@ class Emulations:
                 raise self._relay.lacks(name, dialect, f"it responded {response.status}")
         return response
 
-    async def _pass(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _pass(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         response = await self._relay.relay(request, exchange)
         if response.status >= 300:
             return response
@@ -258,19 +258,19 @@ class Emulations:
         self._relay.memory.put(kinds.FUTURE, request_id, request.operation.name)
         return request.json_response({"request_id": request_id})
 
-    async def _client_config(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _client_config(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         flags, dialect, failed = await self._upstream_flags(request, exchange)
         if failed is not None:
             return failed
         has_own_key = self._relay.upstream.has_own_key
         return request.json_response(fixed_flags(request.front.document, flags, dialect, own_key=has_own_key))
 
-    async def _client_dynamic_config(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _client_dynamic_config(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         flags, dialect, failed = await self._upstream_flags(request, exchange)
         return failed or request.json_response(dynamic_flags(request.front.document, flags, dialect))
 
     async def _upstream_flags(
-        self, request: ClientRequest, exchange: Exchange
+        self, request: ClientRequest, exchange: RelayedExchange
     ) -> tuple[dict[str, Any] | None, Dialect, WireResponse | None]:
         """Return the upstream's flags, None if it has none; its dialect; and its response if that is an error."""
         exchange.form = request.operation.name
@@ -284,12 +284,12 @@ class Emulations:
             return None, dialect, response
         return json_object(response.content), dialect, None
 
-    async def _auth_token(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _auth_token(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         if self._relay.upstream.has_own_key:
             raise HttpError(404, "tinkerwire gateway: this gateway issues no tokens; send its key itself")
         return await self._relay.relay(request, exchange)
 
-    async def _asample(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _asample(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         response = await self._pass(request, exchange)
         self._prompt_logprobs.remember(request, response)
         needs_ids = request.front.has_field("UntypedAPIFuture", "sample_sequence_ids")
@@ -302,7 +302,7 @@ class Emulations:
         ids = [f"{value['request_id']}:{index}" for index in range(number if isinstance(number, int) else 1)]
         return attrs.evolve(response, content=orjson.dumps({**value, "sample_sequence_ids": ids}))
 
-    async def _retrieve_future(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _retrieve_future(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         request_id: str = request.body.request_id
         if request_id.startswith(LOAD_PREFIX):
             exchange.form = "load_weights"
@@ -316,7 +316,7 @@ class Emulations:
             return self._polls.convert(request, response, self._polls.find_type(request, request_id))
         return self._prompt_logprobs.complete(request_id, await self._polls.poll(request, request_id, exchange))
 
-    async def _load_weights(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _load_weights(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         if request.front.has_field("LoadWeightsRequest", "session_id") and request.body.model_id is None:
             dialect = await self._relay.upstream.dialect(request.headers)
             if not dialect.creates_model_on_load:
@@ -324,7 +324,7 @@ class Emulations:
                 return await self._loading.start(request, dialect, exchange)
         return await self._pass(request, exchange)
 
-    async def _weights_info(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _weights_info(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         dialect = await self._relay.upstream.dialect(request.headers)
         if _always_has(dialect, "weights_info"):
             return await self._pass(request, exchange)
@@ -332,7 +332,7 @@ class Emulations:
         info = await self._loading.describe(request, request.body.tinker_path, dialect, exchange)
         return request.json_response(info)
 
-    async def _create_sampling_session(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _create_sampling_session(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         response = await self._pass(request, exchange)
         dialect = await self._relay.upstream.dialect(request.headers)
         sampler_id = json_object(response.content).get("sampling_session_id")
@@ -341,7 +341,7 @@ class Emulations:
             self._relay.memory.put(kinds.SAMPLER, sampler_id, orjson.dumps([body.base_model, body.model_path]).decode())
         return response
 
-    async def _get_sampler(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _get_sampler(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         dialect = await self._relay.upstream.dialect(request.headers)
         sampler_id = request.path["sampler_id"]
         known = self._relay.memory.get(kinds.SAMPLER, sampler_id)
@@ -358,7 +358,7 @@ class Emulations:
         sampler = models.GetSamplerResponse(sampler_id=sampler_id, base_model=base_model, model_path=model_path)
         return request.json_response(sampler)
 
-    async def _list_checkpoints(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _list_checkpoints(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         dialect = await self._relay.upstream.dialect(request.headers)
         if dialect.may_have_operation(request.operation.name):
             response = await self._pass(request, exchange)
@@ -374,7 +374,7 @@ class Emulations:
         call: Call[Any] = Call(OPERATIONS[operation], path={parameter: self._relay.resolve_model(run_id)})
         return request.json_response(await self._relay.call(request, call, exchange))
 
-    async def _get_checkpoint_archive_url(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _get_checkpoint_archive_url(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         response = await self._pass(request, exchange)
         location = response.headers.get("location")
         if location is None:
@@ -383,7 +383,7 @@ class Emulations:
         absolute = urljoin(self._relay.upstream.base_url + request.wire.path, location)
         return attrs.evolve(response, headers={**response.headers, "location": absolute})
 
-    async def _accept_optional(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def _accept_optional(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         name = request.operation.name
         dialect = await self._relay.upstream.dialect(request.headers)
         if name not in self._missing and dialect.may_have_operation(name):

@@ -10,7 +10,7 @@ from .._wire.dialect import BATCH_OPERATIONS, Dialect
 
 OLD_CHUNK_LEN = 128
 """Maximum number of datums in a batch of the clients for which servers without client/config were made."""
-FLAG_OPERATIONS: Mapping[str, str] = {
+FLAGGED_OPERATIONS: Mapping[str, str] = {
     "sample_use_retrieve_futures": "retrieve_futures",
     "custom_loss_server_side": "create_custom_loss",
     "sample_join_sampling_session": "join_sampling_session",
@@ -61,7 +61,7 @@ def _flags(document: Document, schema: str, upstream: Mapping[str, Any] | None, 
         name: known.get(name, detail.get("default")) if name not in GRPC_FLAGS else detail.get("default")
         for name, detail in properties.items()
     }
-    for name, operation in FLAG_OPERATIONS.items():
+    for name, operation in FLAGGED_OPERATIONS.items():
         if name in flags:
             flags[name] = bool(known.get(name, False)) and dialect.may_have_operation(operation)
     return flags

@@ -23,7 +23,7 @@ from .._wire.dialect import Dialect
 from . import memory as kinds
 from .front import ClientRequest, json_object
 from .polls import Polls
-from .relay import Exchange, Relay
+from .relay import Relay, RelayedExchange
 from .upstream import Refused
 
 PREFIX = "gw:load:"
@@ -75,7 +75,7 @@ class Loading:
         self._polls = polls
         self._locks: OrderedDict[str, asyncio.Lock] = OrderedDict()
 
-    async def start(self, request: ClientRequest, dialect: Dialect, exchange: Exchange) -> WireResponse:
+    async def start(self, request: ClientRequest, dialect: Dialect, exchange: RelayedExchange) -> WireResponse:
         """Submit the creation of a model like the saved one, and return the future of creation and load."""
         body: models.LoadWeightsRequest = request.body
         if body.session_id is None or body.model_seq_id is None:
@@ -101,7 +101,7 @@ class Loading:
         return request.json_response({"request_id": pending.to_id(), "model_id": alias})
 
     async def describe(
-        self, request: ClientRequest, path: str, dialect: Dialect, exchange: Exchange
+        self, request: ClientRequest, path: str, dialect: Dialect, exchange: RelayedExchange
     ) -> models.WeightsInfoResponse:
         """Return the base model and the adapter of saved weights, from their training run if need be."""
         refused: Refused | None = None
@@ -122,13 +122,13 @@ class Loading:
             raise (refused if is_missing and refused is not None else error) from None
         return models.WeightsInfoResponse(base_model=run.base_model, is_lora=run.is_lora, lora_rank=run.lora_rank)
 
-    async def find_run(self, request: ClientRequest, path: str, exchange: Exchange) -> models.TrainingRun:
+    async def find_run(self, request: ClientRequest, path: str, exchange: RelayedExchange) -> models.TrainingRun:
         """Return the training run of saved weights."""
         run_id = path.removeprefix("tinker://").partition("/")[0]
         call: Call[models.TrainingRun] = Call(OPERATIONS["get_training_run"], path={"training_run_id": run_id})
         return await self._relay.call(request, call, exchange)
 
-    async def poll(self, request: ClientRequest, request_id: str, exchange: Exchange) -> WireResponse:
+    async def poll(self, request: ClientRequest, request_id: str, exchange: RelayedExchange) -> WireResponse:
         """Return the result of both steps, or that of the first one that is not ready or has failed."""
         pending = PendingLoad.from_id(request_id)
         created = await self._polls.wait(request, pending.create_id, models.CreateModelResponse, exchange)
@@ -146,7 +146,7 @@ class Loading:
         return request.json_response({**value, "model_id": model_id, "path": value.get("path") or pending.path})
 
     async def _submit(
-        self, request: ClientRequest, request_id: str, pending: PendingLoad, model_id: str, exchange: Exchange
+        self, request: ClientRequest, request_id: str, pending: PendingLoad, model_id: str, exchange: RelayedExchange
     ) -> str:
         """Submit the load once, and return the upstream's future."""
         memory = self._relay.memory

@@ -8,7 +8,7 @@ from pathlib import Path
 
 MAX_ENTRIES = 100_000
 """Entries of one kind in memory."""
-MAX_ROWS = 1_000_000
+MAX_REMEMBERED_IDS = 1_000_000
 """Entries in the file; the oldest are deleted."""
 PRUNE_EVERY = 10_000
 
@@ -26,9 +26,9 @@ RESULT = "result"
 """Result that the upstream gave in place of a future, as JSON."""
 SESSION_NAME = "session_name"
 """The display_name of a session."""
-PROMPT = "prompt"
+PROMPT_LENGTH = "prompt"
 """Length of the prompt of a sample with prompt logprobs, by request_id."""
-KEPT_KINDS = frozenset({WIRE, MODEL, LOAD, SAMPLER, RESULT, SESSION_NAME, PROMPT})
+KEPT_KINDS = frozenset({WIRE, MODEL, LOAD, SAMPLER, RESULT, SESSION_NAME, PROMPT_LENGTH})
 """Kinds that the file keeps. A client names the kind of a future in each poll."""
 
 
@@ -88,7 +88,7 @@ class Memory:
         self._writes += 1
         if self._database is not None and self._writes % PRUNE_EVERY == 0:
             self._database.execute(
-                "DELETE FROM entries WHERE rowid <= (SELECT max(rowid) FROM entries) - ?", (MAX_ROWS,)
+                "DELETE FROM entries WHERE rowid <= (SELECT max(rowid) FROM entries) - ?", (MAX_REMEMBERED_IDS,)
             )
 
 

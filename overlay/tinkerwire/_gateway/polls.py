@@ -22,7 +22,7 @@ from .._wire.dialect import Dialect
 from . import memory as kinds
 from .front import ClientRequest, json_object
 from .memory import Memory
-from .relay import TRANSLATED, Exchange, json_headers, read_timeout_s
+from .relay import TRANSLATED, RelayedExchange, json_headers, read_timeout_s
 from .upstream import Upstream, UpstreamTimeout, traffic_of
 
 HOLD_S = 30.0
@@ -65,7 +65,7 @@ class Polls:
         for polling in list(self._held):
             polling.cancel()
 
-    async def poll(self, request: ClientRequest, request_id: str, exchange: Exchange) -> WireResponse:
+    async def poll(self, request: ClientRequest, request_id: str, exchange: RelayedExchange) -> WireResponse:
         """Return the result of a future of the upstream, or 408 if it is not ready.
 
         Args:
@@ -89,7 +89,7 @@ class Polls:
         return None if operation is None else getattr(models, RESULT_TYPES[operation])
 
     async def wait(
-        self, request: ClientRequest, request_id: str, result_type: type | None, exchange: Exchange
+        self, request: ClientRequest, request_id: str, result_type: type | None, exchange: RelayedExchange
     ) -> WireResponse:
         """Poll the upstream until the result is ready or the time is up; return its last response."""
         started = exchange.started_at

@@ -34,11 +34,11 @@ class PromptLogprobs:
         length = exact_length(body.prompt) if body.prompt_logprobs else None
         request_id = json_object(response.content).get("request_id")
         if length is not None and isinstance(request_id, str):
-            self._memory.put(kinds.PROMPT, request_id, str(length))
+            self._memory.put(kinds.PROMPT_LENGTH, request_id, str(length))
 
     def complete(self, request_id: str, response: WireResponse) -> WireResponse:
         """Return a response to a poll, with the null of the first token if it has one value too few."""
-        length = self._memory.get(kinds.PROMPT, request_id)
+        length = self._memory.get(kinds.PROMPT_LENGTH, request_id)
         if length is None or response.status >= 300:
             return response
         if codec.is_protobuf(response):

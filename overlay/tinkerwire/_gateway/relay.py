@@ -29,18 +29,18 @@ from .memory import Memory
 from .upstream import Refused, Upstream, UpstreamTimeout, shared_headers, traffic_of
 
 T = TypeVar("T")
-REQUEST_TIMEOUT_S = 120.0
+RELAY_TIMEOUT_S = 120.0
 """Time limit of a request whose client names none."""
 MAX_TIMEOUT_S = 3600.0
 TIMEOUT_SHARE = 2.0
 """Official clients wait twice as long as the time-out that their headers name."""
 UPLOAD_BYTES_PER_S = 100_000
-UNSUPPORTED_FORM_STATUSES = frozenset({404, 405, 406, 415, 501})
+MISSING_FORM_STATUSES = frozenset({404, 405, 406, 415, 501})
 """Statuses of a form of batches that a server does not have."""
 INVALID = 422
-CONFLICT = 409
+SEQUENCE_CONFLICT = 409
 """Status of a request whose idempotency key belongs to another one: the same in another form, perhaps."""
-DOUBTFUL_FORM_STATUSES = UNSUPPORTED_FORM_STATUSES | {400, CONFLICT, INVALID, 500}
+DOUBTFUL_FORM_STATUSES = MISSING_FORM_STATUSES | {400, SEQUENCE_CONFLICT, INVALID, 500}
 """Statuses that the first batch in a form may also get because of its form."""
 PROTOBUF_SINCE = BODY_VERSIONS["forward_backward"][PROTOBUF][0] or OLDEST_MODELS_VERSION
 """The oldest version with batches as protobuf."""
@@ -51,7 +51,7 @@ PASSED, TRANSLATED = "passed", "translated"
 
 
 @attrs.define
-class Exchange:
+class RelayedExchange:
     """Handling of one request, for the trace.
 
     Args:
@@ -78,7 +78,7 @@ class Relay:
         self._accepted: dict[str, Dialect] = {}
         """The end of an upstream's range of versions that it was found to accept, by operation."""
 
-    async def relay(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def relay(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         """Send a request in the dialect of the upstream and return its response.
 
         Raises:
@@ -101,7 +101,7 @@ class Relay:
         return response
 
     async def _repeat(
-        self, request: ClientRequest, dialect: Dialect, rejection: WireResponse, exchange: Exchange
+        self, request: ClientRequest, dialect: Dialect, rejection: WireResponse, exchange: RelayedExchange
     ) -> WireResponse:
         """Send a request that was rejected as it came in other forms; return the rejection if none is accepted."""
         try:
@@ -113,7 +113,9 @@ class Relay:
         exchange.form = TRANSLATED
         return response
 
-    async def translate(self, request: ClientRequest, body: Any, dialect: Dialect, exchange: Exchange) -> WireResponse:
+    async def translate(
+        self, request: ClientRequest, body: Any, dialect: Dialect, exchange: RelayedExchange
+    ) -> WireResponse:
         """Send a request with a body of the contract's models, in the form that the upstream takes."""
         name = batch_operation(body) or request.operation.name
         headers = {key: value for key, value in request.headers.items() if key not in CONTENT_HEADERS}
@@ -140,7 +142,7 @@ class Relay:
         name: str,
         make_request: Callable[[Dialect], WireRequest],
         dialect: Dialect,
-        exchange: Exchange,
+        exchange: RelayedExchange,
     ) -> WireResponse:
         """Send a call in the first form that the upstream accepts.
 
@@ -182,7 +184,7 @@ class Relay:
                     raise
                 dropped, uncertain = cause, uncertain or (form, sent)
                 continue
-            if response.status == CONFLICT and uncertain is not None:
+            if response.status == SEQUENCE_CONFLICT and uncertain is not None:
                 # The upstream has run the call in that form, in which it recognizes a retry.
                 response = await self.send(request, uncertain[1], exchange)
                 if response.status < 300:
@@ -195,16 +197,16 @@ class Relay:
                 return response
             if response.status >= 500:
                 uncertain = uncertain or (form, sent)
-            if rejection is None or rejection.status in UNSUPPORTED_FORM_STATUSES:
+            if rejection is None or rejection.status in MISSING_FORM_STATUSES:
                 rejection = response
-        if dropped is not None and (rejection is None or rejection.status in UNSUPPORTED_FORM_STATUSES):
+        if dropped is not None and (rejection is None or rejection.status in MISSING_FORM_STATUSES):
             raise dropped
         if rejection is not None:
             return rejection
         assert error is not None
         raise self.refusal(error, dialect)
 
-    async def _send_again(self, request: ClientRequest, wire: WireRequest, exchange: Exchange) -> WireResponse:
+    async def _send_again(self, request: ClientRequest, wire: WireRequest, exchange: RelayedExchange) -> WireResponse:
         """Send a batch; once more if its connection is lost: servers drop it after a form that they cannot read."""
         try:
             return await self.send(request, wire, exchange)
@@ -218,7 +220,7 @@ class Relay:
         if not is_first:
             self._accepted[name] = form
 
-    async def send(self, request: ClientRequest, wire: WireRequest, exchange: Exchange) -> WireResponse:
+    async def send(self, request: ClientRequest, wire: WireRequest, exchange: RelayedExchange) -> WireResponse:
         """Send a request for a client; a timeout becomes a 502.
 
         Raises:
@@ -235,7 +237,7 @@ class Relay:
             raise HttpError(502, f"tinkerwire gateway: {wire.method} {wire.path}: {error} from the upstream") from None
 
     async def call(
-        self, request: ClientRequest, call: Call[T], exchange: Exchange, *, idempotency_key: str | None = None
+        self, request: ClientRequest, call: Call[T], exchange: RelayedExchange, *, idempotency_key: str | None = None
     ) -> T:
         """Send a call that a step of an emulation needs, and return its result.
 
@@ -360,8 +362,8 @@ def _ends(operation: str, form: Dialect) -> tuple[str, ...]:
 def _doubtful_statuses(dialect: Dialect, *, is_batch: bool) -> frozenset[int]:
     """Return the statuses after which another form of the request may be accepted."""
     if not is_batch:
-        return frozenset({CONFLICT, INVALID})
-    return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, CONFLICT, 415, INVALID})
+        return frozenset({SEQUENCE_CONFLICT, INVALID})
+    return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, SEQUENCE_CONFLICT, 415, INVALID})
 
 
 def _reason(error: DialectError) -> str:
@@ -377,8 +379,8 @@ def read_timeout_s(headers: Mapping[str, str]) -> float:
     try:
         seconds = TIMEOUT_SHARE * float(headers.get("x-stainless-read-timeout", ""))
     except ValueError:
-        return REQUEST_TIMEOUT_S
-    return min(seconds, MAX_TIMEOUT_S) if seconds > 0 else REQUEST_TIMEOUT_S
+        return RELAY_TIMEOUT_S
+    return min(seconds, MAX_TIMEOUT_S) if seconds > 0 else RELAY_TIMEOUT_S
 
 
 def json_headers(request: ClientRequest) -> dict[str, str]:

@@ -24,9 +24,9 @@ from .recognition import exact_wire
 from .trace import GatewayTrace
 from .upstream import Upstream
 
-DRAIN_S = 30.0
+DRAIN_TIME_S = 30.0
 """Time that requests may take to finish when the gateway ends."""
-KEY_PREFIX = "tml-gateway-"
+CLIENT_KEY_PREFIX = "tml-gateway-"
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +80,7 @@ def _check(name: str, make: Callable[[], object]) -> None:
 
 def generate_key() -> str:
     """Return a new key for the clients of a gateway."""
-    return KEY_PREFIX + secrets.token_urlsafe(24)
+    return CLIENT_KEY_PREFIX + secrets.token_urlsafe(24)
 
 
 async def serve_gateway(
@@ -120,7 +120,7 @@ async def serve_gateway(
             allowed_hosts=allowed,
             ready=ready,
             until=until,
-            drain_s=DRAIN_S,
+            drain_s=DRAIN_TIME_S,
             shares_port=settings.shares_port,
         )
     finally:

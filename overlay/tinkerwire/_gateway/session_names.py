@@ -13,7 +13,7 @@ from tinkerwire_generated.availability import FIELD_VERSIONS
 
 from . import memory as kinds
 from .front import ClientRequest, json_object
-from .relay import Exchange, Relay
+from .relay import Relay, RelayedExchange
 
 NAME_VERSIONS = FIELD_VERSIONS["CreateSessionRequest"]["display_name"]
 
@@ -26,11 +26,13 @@ class SessionNames:
         respond: returns the upstream's response to a request.
     """
 
-    def __init__(self, relay: Relay, respond: Callable[[ClientRequest, Exchange], Awaitable[WireResponse]]) -> None:
+    def __init__(
+        self, relay: Relay, respond: Callable[[ClientRequest, RelayedExchange], Awaitable[WireResponse]]
+    ) -> None:
         self._relay = relay
         self._respond = respond
 
-    async def create(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def create(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         """Create a session, and remember its name if the upstream may not keep it."""
         response = await self._respond(request, exchange)
         body: models.CreateSessionRequest = request.body
@@ -41,7 +43,7 @@ class SessionNames:
                 self._relay.memory.put(kinds.SESSION_NAME, session_id, body.display_name)
         return response
 
-    async def get(self, request: ClientRequest, exchange: Exchange) -> WireResponse:
+    async def get(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         """Describe a session with the name that its creator gave it."""
         response = await self._respond(request, exchange)
         if response.status >= 300 or not request.front.has_field("GetSessionResponse", "display_name"):

@@ -12,7 +12,7 @@ from tinkerwire_base.call import WireResponse
 
 from .._wire.dialect import Dialect
 from .front import ClientRequest
-from .relay import Exchange
+from .relay import RelayedExchange
 
 
 class GatewayTrace:
@@ -33,7 +33,7 @@ class GatewayTrace:
             raise ValueError(f"trace: {path} cannot be written: {error.strerror or error}") from None
 
     def add(
-        self, request: ClientRequest, response: WireResponse | None, exchange: Exchange, dialect: Dialect | None
+        self, request: ClientRequest, response: WireResponse | None, exchange: RelayedExchange, dialect: Dialect | None
     ) -> None:
         """Add a line; without a response the client has gone, or the connection was dropped."""
         line = {

@@ -19,15 +19,15 @@ from .._server.http.responses import HttpError
 from .._transport import address
 from .._transport.backpressure import Traffic
 from .._transport.base import Transport
+from .._transport.download import REDIRECTS
 from .._wire import codec
 from .._wire.dialect import CONFIG_SINCE, Dialect
 
-LIMITS = ResponseLimits(
+UPSTREAM_LIMITS = ResponseLimits(
     result=SizeLimit(max_bytes=2**28, setting="the gateway's limit of a result"),
     error=SizeLimit(max_bytes=2**24, setting="the gateway's limit of an error"),
 )
 DISCOVERY_TIMEOUT_S = 60.0
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DROPPED_REQUEST_HEADERS = frozenset(
     {
         "accept-encoding",
@@ -160,7 +160,7 @@ class Upstream:
             headers["x-api-key"] = self._api_key
         try:
             response = await self._transport.send(
-                attrs.evolve(request, headers=headers, limits=LIMITS), traffic, timeout_s
+                attrs.evolve(request, headers=headers, limits=UPSTREAM_LIMITS), traffic, timeout_s
             )
         except APITimeoutError as error:
             if error.may_have_been_sent is False:

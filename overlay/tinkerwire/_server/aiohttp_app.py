@@ -21,7 +21,7 @@ from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import WireRequest, WireResponse
 
 
-class Handler(Protocol):
+class RequestHandler(Protocol):
     """An object that answers requests, such as an embedded server."""
 
     async def handle(self, request: WireRequest) -> WireResponse:
@@ -29,7 +29,7 @@ class Handler(Protocol):
         ...
 
 
-def create_application(server: Handler, allowed_hosts: AllowedHosts | None = None) -> web.Application:
+def create_application(server: RequestHandler, allowed_hosts: AllowedHosts | None = None) -> web.Application:
     """Create an aiohttp application that passes every request to the server.
 
     Args:
@@ -139,7 +139,7 @@ async def serve(
 
 
 async def serve_handler(
-    handler: Handler,
+    handler: RequestHandler,
     stop: Callable[[], Awaitable[object]],
     host: str,
     port: int,

@@ -28,7 +28,7 @@ from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.http.ranges import respond_with_range
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
-from tinkerwire._server.http.routing import Router
+from tinkerwire._server.http.routing import OPEN_PATHS, Router
 from tinkerwire._server.http.validation import Validator
 from tinkerwire._server.options import require_type
 from tinkerwire._server.recovery import recover
@@ -42,14 +42,11 @@ from tinkerwire._server.storage.journal import Journal
 from tinkerwire.version import DEFAULT_WIRE
 from tinkerwire_base.call import JSON, Operation, WireRequest, WireResponse
 from tinkerwire_base.validators import require_str
-from tinkerwire_generated.operations import OPERATIONS
 
 log = logging.getLogger("tinkerwire._server")
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 """Errors that a retry meets again."""
-OPEN_PATHS = frozenset({OPERATIONS["healthz"].path, OPERATIONS["auth_config"].path})
-"""Paths that need no API key."""
 
 
 class EmbeddedServer:

@@ -30,7 +30,7 @@ from tests.rigs.official.report import DOCS, write_section
 TIMEOUT_S = 300.0
 DIRECT_TIMEOUT_S = 300.0
 MAX_DIFFERENCE = 1e-4
-"""Relative difference of a step that was done again after a checkpoint: servers save float32, and sum in any order."""
+"""Relative difference of a step after a checkpoint in both runs: servers save float32, and sum in any order."""
 RECIPES = (
     Recipe(
         module="recipes.sl_loop",

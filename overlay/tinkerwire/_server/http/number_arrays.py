@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tinkerwire_base.lazy_numpy import Array, np
 from tinkerwire_base.tensors import pack_floats, pack_tokens
 
-MAX_LEVELS = 16
+MAX_NUMBER_LEVELS = 16
 """Maximum depth of the numbers of a batch; those of the contract lie half as deep."""
 
 
@@ -37,7 +37,7 @@ class NumberList(NamedTuple):
         self.parent[self.key] = self.numbers
 
 
-def find_number_lists(value: Any, levels: int = MAX_LEVELS) -> Iterator[NumberList]:
+def find_number_lists(value: Any, levels: int = MAX_NUMBER_LEVELS) -> Iterator[NumberList]:
     """Yield the token lists and the tensors of a JSON value that an array of their dtype holds.
 
     A list stays a list if it is short, or needs a closer look: mixed types, integers beyond 32 bits, or floats beyond

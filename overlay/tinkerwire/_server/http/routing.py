@@ -13,6 +13,8 @@ from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import Operation
 from tinkerwire_generated.operations import OPERATIONS
 
+OPEN_PATHS = frozenset({OPERATIONS["healthz"].path, OPERATIONS["auth_config"].path})
+"""Paths that need no API key."""
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
