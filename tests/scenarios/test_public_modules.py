@@ -26,6 +26,7 @@ EXPORTS = {
     },
     "dropin": {"API_VERSION", "PATHS", "install"},
     "experimental": {"ExperimentalWarning"},
+    "gateway": {"Gateway"},
     "local": {
         "ByteTokenizer",
         "ConnectionDropped",

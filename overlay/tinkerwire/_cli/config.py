@@ -24,6 +24,8 @@ VARIABLES = {
     "TINKER_TAGS": "tags of new sessions",
     "TINKER_TELEMETRY": "0 disables telemetry",
     "TINKER_WIRE_VERSION": "wire version, without discovery",
+    "TINKERWIRE_GATEWAY_API_KEY": "key that the gateway sends to its server",
+    "TINKERWIRE_GATEWAY_CLIENT_KEY": "key that clients of the gateway send",
     "TINKERWIRE_HEADERS": "additional headers",
     "TINKERWIRE_LOCAL_FOLDER": "folder of the embedded server",
     "TINKERWIRE_OPENTELEMETRY": "1 exports spans and metrics",

@@ -71,7 +71,7 @@ class LocalServer:
         )
         """The server itself."""
         try:
-            self._listener = Listener(lambda ready, until: _serve(self.embedded, ready, until))
+            self._listener = start_listener(self.embedded)
         except BaseException:
             self.embedded.close()
             raise
@@ -116,6 +116,11 @@ class LocalServer:
 
     def __repr__(self) -> str:
         return f"<LocalServer {self.url}, wire {self.embedded.wire_version}>"
+
+
+def start_listener(server: EmbeddedServer) -> Listener:
+    """Serve an embedded server over HTTP in a thread of its own; the caller closes both."""
+    return Listener(lambda ready, until: _serve(server, ready, until))
 
 
 async def _serve(server: EmbeddedServer, ready: Callable[[str], None], until: asyncio.Event) -> None:

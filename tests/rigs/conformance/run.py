@@ -27,7 +27,7 @@ from tinkerwire._conformance.outcome import Status
 from tinkerwire._conformance.requirement import Level
 from tinkerwire._conformance.run import RunObserver, RunSettings, perform_run
 from tinkerwire._server.http.openapi import load_contract
-from tinkerwire._testing.local_server import _Listener
+from tinkerwire._testing.local_server import start_listener
 from tinkerwire.local import EmbeddedServer
 
 WIRES = (
@@ -91,7 +91,7 @@ def run_case(case: Case) -> dict[str, Any]:
     """Run the kit against one server, and return the finding."""
     settings = {"seed": 1, "api_key": KEY, **case.settings}
     server = EmbeddedServer(wire_version=case.wire, **settings)
-    listener = _Listener(server)
+    listener = start_listener(server)
     try:
         wanted = RunSettings(url=listener.url, api_key=KEY, wire=case.wire, level=Level.SHOULD)
         report = asyncio.run(perform_run(wanted, RunObserver()))

@@ -44,7 +44,7 @@ from tinkerwire._conformance.outcome import Outcome
 from tinkerwire._conformance.requirement import Requirement
 from tinkerwire._conformance.runner import run_requirements
 from tinkerwire._conformance.violation import ServerLost, Violation
-from tinkerwire._testing.local_server import _Listener
+from tinkerwire._testing.local_server import start_listener
 from tinkerwire.local import EmbeddedServer, FaultInjection, Quirks
 
 FINDINGS = ROOT / "build" / "conformance" / "mutations"
@@ -81,7 +81,7 @@ def run_one(mutation: Mutation, only: Sequence[str] = ()) -> dict[str, Any]:
     started = time.monotonic()
     settings = {"api_key": KEY, "seed": SEED, "gap_wait_s": GAP_WAIT_S, **settings}
     server = EmbeddedServer(wire_version=mutation.wire, **settings)
-    listener = _Listener(server) if mutation.over_http else None
+    listener = start_listener(server) if mutation.over_http else None
     in_process.use(server if listener is None else None)
     try:
         plan = (lambda: planned(settings["fault_injection"])) if planned else lambda: None

@@ -179,11 +179,10 @@ class Server:
         # The end of a test, or of the run, does not end the creation, so that the model can be unloaded.
         creation = asyncio.ensure_future(self.futures.run(create_model(body=body)))
         self._creations.add(creation)
-        try:
-            return await asyncio.shield(creation)
-        finally:
-            if creation.done():
-                self._creations.discard(creation)
+        result = await asyncio.shield(creation)
+        # After a cancellation it stays, even if it is done: its caller did not receive the id of the model.
+        self._creations.discard(creation)
+        return result
 
     async def create_model_request(self, *, session_id: str | None = None, **lora: Any) -> models.CreateModelRequest:
         """Return the request of a new model under the next model_seq_id of its session."""
@@ -252,8 +251,10 @@ class Server:
 
     async def end_test(self) -> None:
         """Unload the models that the last test made."""
-        local, self._local_models = self._local_models, []
-        await self._unload(local)
+        while self._local_models:
+            # A model stays in the list until it is unloaded, so that the end of an interrupted run unloads it.
+            await self._unload(self._local_models[:1])
+            del self._local_models[:1]
 
     async def close(self) -> None:
         """Delete what the run made on the server, and close all connections; failures are ignored."""
