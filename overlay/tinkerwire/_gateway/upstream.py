@@ -154,7 +154,7 @@ class Upstream:
             UpstreamTimeout: the upstream did not respond in time.
             HttpError: 502 if the upstream cannot be reached, or redirects.
         """
-        headers = {name: value for name, value in request.headers.items() if name not in DROPPED_REQUEST_HEADERS}
+        headers = _end_to_end(request.headers, DROPPED_REQUEST_HEADERS)
         if self._api_key is not None:
             headers.pop("authorization", None)
             headers["x-api-key"] = self._api_key
@@ -172,8 +172,7 @@ class Upstream:
             location = response.headers.get("location", "an unknown address")
             text = f"the upstream redirects {request.method} {request.path} to {location}"
             raise HttpError(502, f"tinkerwire gateway: {text}; start the gateway with the address that it redirects to")
-        kept = {name: value for name, value in response.headers.items() if name not in DROPPED_RESPONSE_HEADERS}
-        return attrs.evolve(response, headers=kept)
+        return attrs.evolve(response, headers=_end_to_end(response.headers, DROPPED_RESPONSE_HEADERS))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -232,6 +231,12 @@ class Upstream:
         except TinkerError as error:
             raise HttpError(502, f"tinkerwire gateway: client/config of the upstream: {error}") from None
         return discovered if version is None else Dialect.for_version(version, discovered.config)
+
+
+def _end_to_end(headers: Mapping[str, str], dropped: frozenset[str]) -> dict[str, str]:
+    """Return the headers that are passed on: not those to drop, and none that Connection names."""
+    named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
+    return {name: value for name, value in headers.items() if name not in dropped and name not in named}
 
 
 def shared_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -43,6 +43,17 @@ def test_headers_of_a_connection_are_not_passed(upstream: Upstreams) -> None:
     assert not {"set-cookie", "content-encoding"} & response.headers.keys()
 
 
+def test_headers_that_connection_names_are_not_passed(upstream: Upstreams) -> None:
+    upstream.answers["optim_step"] = json_response({"request_id": "r"}, connection="close, X-Hop", x_hop="1", x_end="2")
+    headers = {"Connection": "keep-alive, X-First ,x-second", "X-First": "1", "X-Second": "2", "X-Third": "3"}
+    response = Client(upstream).post("optim_step", ODD_JSON, "0.16.1", headers)
+    sent = upstream.requests[0].headers
+    assert not {"connection", "x-first", "x-second"} & sent.keys()
+    assert sent["x-third"] == "3"
+    assert not {"connection", "x-hop"} & response.headers.keys()
+    assert response.headers["x-end"] == "2"
+
+
 def test_other_wires_translate_the_request(upstream: Upstreams) -> None:
     """Version 0.4.1 has no weight decay, and its clients leave out what is the default."""
     upstream.answers["optim_step"] = json_response({"request_id": "r"})
