@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tinkerwire._gateway.emulations import EMULATIONS
+from tinkerwire._gateway.emulation_table import EMULATIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "gateway.md"
 
