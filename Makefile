@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test fuzz check gateway gateway-chaos bench-gateway gateway-cookbook generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate conformance conformance-mutations test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
+.PHONY: help setup demo docs test fuzz check gateway gateway-chaos bench-gateway gateway-conformance gateway-cookbook generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate conformance conformance-mutations test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -45,6 +45,9 @@ gateway: $(READY)  ## drive servers of all versions through the gateway with cli
 
 gateway-chaos: $(READY)  ## train and sample through the gateway, with failures on both sides of it and kills of it
 	$(BIN)/python -m tests.rigs.gateway.chaos
+
+gateway-conformance: $(READY)  ## test servers of several versions through the gateway by the conformance kit
+	$(BIN)/python -m tests.rigs.gateway.conformance $(GATEWAY)
 
 gateway-cookbook: $(READY)  ## run recipes of the cookbook through the gateway on two third-party servers
 	$(BIN)/python -m tests.rigs.gateway.cookbook $(GATEWAY)
