@@ -144,6 +144,21 @@ def test_missing_path_and_unknown_id() -> None:
     assert {"list_sessions", "telemetry", "forward_backward"} <= discovery.missing
 
 
+def test_checkpoints_under_their_names_alone() -> None:
+    """An operation exists if the server takes the id of a checkpoint in either form, and not if it takes none."""
+    found = {"/checkpoints/no-such-id/archive", "/checkpoints/weights/no-such-id/publish"}
+
+    def respond(method: str, path: str, body: Any) -> tuple[int, Any]:
+        if path.removeprefix("/api/v1/training_runs/no-such-id") in found:
+            return 404, {"detail": "Checkpoint not found: no-such-id"}
+        return 404, {"detail": "Not Found"}
+
+    with _scripted_server(respond) as url:
+        discovery = asyncio.run(discover(url, KEY, wire="0.25.0"))
+    assert not discovery.missing & {"get_checkpoint_archive_url", "publish_checkpoint", "unpublish_checkpoint"}
+    assert {"set_checkpoint_ttl", "delete_checkpoint"} <= discovery.missing
+
+
 def test_lenient_server() -> None:
     """A server that ignores unknown fields knows those whose type it checks."""
     known = [

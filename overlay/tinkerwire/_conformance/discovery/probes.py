@@ -34,6 +34,8 @@ from .clues import DECISIVE, LIKELY, STRONG, WEAK, Clue, known_and_unknown
 UNKNOWN_ID = "no-such-id"
 UNKNOWN_FIELD = "no_such_field"
 UNKNOWN_PATH = "no_such_operation"
+CHECKPOINT_IDS = (f"weights/{UNKNOWN_ID}", UNKNOWN_ID)
+"""Ids of no checkpoint: the form that clients send, and the name alone, which some servers take in its place."""
 RESPONSE_TIMEOUT_S = 20.0
 MAX_CONCURRENT = 8
 SAMPLE_TIMEOUT_S = 120.0
@@ -267,11 +269,18 @@ class Probes:
         return session_id
 
     async def _has_operation(self, operation: Operation) -> bool:
-        path = re.sub(r"\{(\w+)\}", _path_value, operation.path).removeprefix("/api/v1/")
-        body: dict[str, Any] | None = None if operation.method in ("GET", "DELETE") else {}
-        exchange = await self.send(operation.method, path, body)
-        self.is_uniform = self.is_uniform and self._resembles_unknown_path(operation.method, path, exchange)
-        return not self._is_unknown_path(operation.method, path, exchange)
+        # One path without a checkpoint, else one for each form of its id.
+        for template in dict.fromkeys(operation.path.replace("{checkpoint_id}", name) for name in CHECKPOINT_IDS):
+            if await self._has_path(operation.method, template):
+                return True
+        return False
+
+    async def _has_path(self, method: str, template: str) -> bool:
+        path = re.sub(r"\{\w+\}", UNKNOWN_ID, template).removeprefix("/api/v1/")
+        body: dict[str, Any] | None = None if method in ("GET", "DELETE") else {}
+        exchange = await self.send(method, path, body)
+        self.is_uniform = self.is_uniform and self._resembles_unknown_path(method, path, exchange)
+        return not self._is_unknown_path(method, path, exchange)
 
     def _is_unknown_path(self, method: str, path: str, exchange: Exchange) -> bool:
         """Check whether a response is that to any unknown path, and not one about an unknown id."""
@@ -347,10 +356,6 @@ def names_field(exchange: Exchange, field: str) -> bool:
 
 def _has_word(text: str, word: str) -> bool:
     return re.search(rf"\b{re.escape(word)}\b", text) is not None
-
-
-def _path_value(match: re.Match[str]) -> str:
-    return f"weights/{UNKNOWN_ID}" if match[1] == "checkpoint_id" else UNKNOWN_ID
 
 
 def _member(exchange: Exchange, name: str) -> Any:
