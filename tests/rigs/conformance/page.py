@@ -12,19 +12,28 @@ MAX_LINE = 2000
 """Characters of a request or a response in the page; the JSON report has the rest."""
 
 
-def render_page(title: str, report: dict[str, Any]) -> str:
-    """Return the page of a server: counts by area, predictions, and each failure with its exchange."""
+def render_page(title: str, command: str, report: dict[str, Any]) -> str:
+    """Return the page of a server: counts by area, predictions, and each failure with its exchange.
+
+    Args:
+        title: name and version of the server.
+        command: the command that made the report.
+        report: the JSON report, with the load of the machine.
+    """
     requirements: list[dict[str, Any]] = report["requirements"]
     failed = [item for item in requirements if item["status"] in ("failed", "error")]
     parts = [
         [f"# Conformance of {title}"],
         [
-            "Made by `make conformance-third-party`, which runs `tinkerwire conformance URL` on the server with a tiny "
-            "random model on a CPU. [Test a server for conformance](../conformance.md) explains levels and outcomes."
+            f"Made by `{command}`, which runs `tinkerwire conformance URL` on the server with a tiny random model on a "
+            "CPU; `make conformance-third-party` does so for all servers. "
+            "[Test a server for conformance](../conformance.md) explains levels and outcomes."
         ],
         [f"**{report['verdict']}.**"],
-        [report["note"]] if report.get("note") else [],
-        [f"The run took {report['seconds']:.0f} s. The wire version {report['wire']} was found out:"],
+        [
+            f"The run took {report['seconds']:.0f} s, at a load average of {report['load']:.1f} on {report['cores']} "
+            f"cores. The wire version {report['wire']} was found out:"
+        ],
         [f"- {_escape(line)}" for line in report["wire_evidence"]],
         ["## Areas"],
         _render_areas(report),

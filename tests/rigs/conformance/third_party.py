@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from tinkerwire._conformance.report.run_report import describe_breakage
 from tinkerwire.conformance import load_requirements
 
 BUILD = ROOT / "build" / "conformance"
+COMMAND = "python -m tests.rigs.conformance.third_party"
 PUBLIC_URL = "http://127.0.0.1:8000"
 """Address of the server in the page; each run has another port."""
 MAX_MINUTES = 30
@@ -38,7 +40,7 @@ FINISHED = (0, 1)
 
 
 def run_kit(server: ThirdPartyServer, only: Sequence[str]) -> dict[str, Any]:
-    """Start a server, run the kit against it, stop the server, and return the JSON report."""
+    """Start a server, run the kit against it, stop the server, and return the JSON report, with the load average."""
     BUILD.mkdir(parents=True, exist_ok=True)
     file = BUILD / f"{server.name}-{server.version}.json"
     file.unlink(missing_ok=True)
@@ -48,6 +50,8 @@ def run_kit(server: ThirdPartyServer, only: Sequence[str]) -> dict[str, Any]:
         completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if completed.returncode not in FINISHED:
         raise SystemExit(f"{' '.join(command)}: exit code {completed.returncode}\n{completed.stderr[-3000:]}")
+    report = json.loads(file.read_text()) | {"load": os.getloadavg()[2], "cores": os.cpu_count()}
+    file.write_text(json.dumps(report))
     return read_report(file)
 
 
@@ -93,7 +97,7 @@ def main() -> int:
         server = SERVERS[name]
         file = BUILD / f"{server.name}-{server.version}.json"
         report = read_report(file) if options.from_json else run_kit(server, options.only)
-        page = render_page(server.title, report)
+        page = render_page(server.title, f"{COMMAND} --server {name}", report)
         if options.only:
             sys.stdout.write(page)
         else:
