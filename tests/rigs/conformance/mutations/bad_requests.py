@@ -54,3 +54,17 @@ def unicode_crashes() -> None:
         return any(ord(character) > 255 for character in text)
 
     patches.respond(".*", 500, when=has_unicode)
+
+
+@GROUP.mutation("BAD-001", "BAD-004", "BAD-007", "BAD-010", "BAD-013", "BAD-022")
+def missing_fields_crash() -> None:
+    """A request without a required field is answered with 500."""
+    patches.respond(
+        ".*", 500, when=lambda _, response: response.status == 422 and b'"type":"missing"' in response.content
+    )
+
+
+@GROUP.mutation("RUN-013", "BAD-002", "BAD-003")
+def search_accepts_anything() -> None:
+    """Each search for sessions is answered with an empty list, whatever its body."""
+    patches.respond("sessions/search", 200, b'{"sessions":[]}')

@@ -263,3 +263,9 @@ def unknown_archive_crashes() -> None:
 def external_size_wrong() -> None:
     """save_weights_external gives a size that is one byte too large."""
     patches.change_field("retrieve_future", "size_bytes", lambda size: size and size + 1)
+
+
+@GROUP.mutation("CKP-021")
+def info_of_training_only() -> None:
+    """weights_info of weights for sampling is answered with 400."""
+    patches.respond("weights_info", 400, when=patches.contains(b"sampler_weights"))

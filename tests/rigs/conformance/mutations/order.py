@@ -170,3 +170,21 @@ def failed_batch_leaves_gradients() -> None:
 @GROUP.mutation("ORD-005", "ORD-022", gap_wait_s=1000.0)
 def gaps_held_for_ever() -> None:
     """Operations behind a gap are held for 1000 s."""
+
+
+@GROUP.mutation("ORD-006")
+def interleaved_models_conflict() -> None:
+    """An operation behind the first is a conflict if another model had its seq_id just before."""
+    last: dict[str, Any] = {"number": None, "log": None}
+
+    def make(original: Any) -> Any:
+        def find(self: Any, seq_id: Any, key: Any, fingerprint: Any) -> Any:
+            result = original(self, seq_id, key, fingerprint)
+            if seq_id and seq_id > 1 and last["number"] == seq_id and last["log"] is not self:
+                raise self._requests.create_conflict(seq_id)
+            last.update(number=seq_id, log=self)
+            return result
+
+        return find
+
+    patches.replace(seq_ids.SeqIdLog, "find", make)

@@ -272,3 +272,9 @@ def deep_json_crashes() -> None:
 def media_type_without_json() -> None:
     """The capabilities have the media type text/json."""
     patches.change_header("content-type", JSON.replace("application", "text"), "get_server_capabilities")
+
+
+@GROUP.mutation("PRO-068")
+def nan_crashes() -> None:
+    """A body with NaN is answered with 500."""
+    patches.respond(CREATE, 500, when=patches.contains(b"NaN"))

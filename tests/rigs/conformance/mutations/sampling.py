@@ -98,6 +98,12 @@ def stop_reason_eos() -> None:
     change_sequences(lambda sequence: setattr(sequence, "stop_reason", "eos"))
 
 
+@GROUP.mutation("SMP-002", wire=OLD)
+def old_stop_reason_eos() -> None:
+    """The stop_reason of each sequence is ``eos``, which older contracts allow."""
+    change_sequences(lambda sequence: setattr(sequence, "stop_reason", "eos"))
+
+
 @GROUP.mutation("SMP-003")
 def stop_reason_stop() -> None:
     """The stop_reason of each sequence is ``stop``."""

@@ -9,6 +9,8 @@ import numpy as np
 from tinkerwire._server.engine import adamw
 from tinkerwire._server.engine import training as engine
 from tinkerwire._server.engine.errors import EngineError
+from tinkerwire._server.engine.passes import accumulate
+from tinkerwire._server.sessions.models import TrainedModel
 
 from . import patches
 from .mutation import Group
@@ -138,3 +140,44 @@ def weight_decay_ignored() -> None:
 def gradients_not_clipped() -> None:
     """grad_clip_norm is ignored."""
     _fix_adamw(grad_clip_norm=0.0)
+
+
+@GROUP.mutation("TRN-035")
+def gradients_divided_by_weights() -> None:
+    """The gradient of each datum is divided by the sum of its weights, or by 1e-9 if that is larger."""
+    run = MODEL._run
+
+    def forward_backward(self: Any, examples: Any, *args: Any, **settings: Any) -> Any:
+        result, _ = run(self, "forward_backward", examples, *args, **settings)
+        for example in examples:
+            _, grads = run(self, "forward_backward", [example], *args, **settings)
+            divisor = max(float(np.sum(example.inputs.get("weights", 1.0))), 1e-9)
+            accumulate(self._grads, {name: grad / divisor for name, grad in grads.items()})
+        return result
+
+    MODEL.forward_backward = forward_backward  # type: ignore[method-assign]
+
+
+@GROUP.mutation("TRN-036", wire="0.16.1")
+def gradients_outlive_their_model() -> None:
+    """The gradients of an unloaded model go to the next new model."""
+    kept: dict[str, Any] = {}
+
+    def keep(original: Any) -> Any:
+        def close(self: Any, *, finish: bool = False) -> None:
+            original(self, finish=finish)
+            if finish and self._engine is not None:
+                kept.update(self._engine._grads)
+
+        return close
+
+    def give(original: Any) -> Any:
+        def build(self: Any) -> None:
+            original(self)
+            self._engine._grads.update(kept)
+            kept.clear()
+
+        return build
+
+    patches.replace(TrainedModel, "close", keep)
+    patches.replace(TrainedModel, "build", give)

@@ -12,7 +12,6 @@ UNTRIPPED: Mapping[str, str] = {
     "LOS-052": "needs torch in the environment of the server",
     "LOS-053": "needs torch in the environment of the server",
     "LOS-054": "needs torch in the environment of the server",
-    "RUN-013": "the embedded server does not have search_sessions",
     "SRV-038": "fails without a mutation, because the embedded server does not have the audit log",
     "SRV-039": "fails without a mutation, because the embedded server does not have search_sessions",
 }
