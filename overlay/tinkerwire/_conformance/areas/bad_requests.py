@@ -193,7 +193,7 @@ async def missing_fields_are_answered(server: Server) -> None:
     1 + (len(BAD_KINDS) + 1) * len(FAMILIES),
     contract=("create_session", "create_model", "asample", "retrieve_future", "get_info"),
     remedy="Take each id that you returned where the contract links it.",
-    needs=("MOD-001", "SMP-001"),
+    needs=("MOD-001", "SMP-001", "TRN-001"),
     breaks=[Breakage("0.3.0", None, Feature.CONNECT, "cannot use what it created")],
 )
 async def links_can_be_followed(server: Server) -> None:

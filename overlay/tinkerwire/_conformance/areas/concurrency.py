@@ -121,7 +121,7 @@ async def samplers_of_a_session_are_separate(server: Server) -> None:
     6,
     contract=("create_model 200", "CreateModelResponse.model_id"),
     remedy="Give each model an id of its own, also to those that are created at the same time.",
-    needs=("MOD-001",),
+    needs=("MOD-001", "TRN-002"),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "trains the model of another client")],
 )
 async def models_of_a_session_are_separate(server: Server) -> None:

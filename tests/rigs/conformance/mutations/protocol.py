@@ -277,4 +277,4 @@ def media_type_without_json() -> None:
 @GROUP.mutation("PRO-068")
 def nan_crashes() -> None:
     """A body with NaN is answered with 500."""
-    patches.respond(CREATE, 500, when=patches.contains(b"NaN"))
+    patches.respond(CREATE, 500, when=patches.contains(b"[NaN]"))

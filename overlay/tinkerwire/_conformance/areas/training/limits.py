@@ -75,6 +75,7 @@ async def long_inputs_are_accepted(server: Server) -> None:
     42,
     contract=("forward_backward 404", "optim_step 404"),
     remedy="Reject operations on an unknown model_id with 404.",
+    needs=("TRN-001", "TRN-003"),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "retries or polls for minutes in place of an error")],
 )
 async def unknown_model_is_rejected(server: Server) -> None:
