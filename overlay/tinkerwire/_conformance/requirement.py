@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
@@ -110,18 +111,10 @@ class Area:
     def __init__(self, prefix: str, name: str, title: str) -> None:
         self.prefix, self.name, self.title = prefix, name, title
         self.requirements: list[Requirement] = []
-
-    def must(self, number: int, **settings: object) -> Callable[[Test], Test]:
-        """Return a decorator that registers a test as a MUST; see :meth:`requirement`."""
-        return self.requirement(Level.MUST, number, **settings)  # type: ignore[arg-type]
-
-    def should(self, number: int, **settings: object) -> Callable[[Test], Test]:
-        """Return a decorator that registers a test as a SHOULD; see :meth:`requirement`."""
-        return self.requirement(Level.SHOULD, number, **settings)  # type: ignore[arg-type]
-
-    def may(self, number: int, **settings: object) -> Callable[[Test], Test]:
-        """Return a decorator that registers a test as a MAY; see :meth:`requirement`."""
-        return self.requirement(Level.MAY, number, **settings)  # type: ignore[arg-type]
+        # Decorators of tests, which take the arguments of `requirement` behind the level.
+        self.must = partial(self.requirement, Level.MUST)
+        self.should = partial(self.requirement, Level.SHOULD)
+        self.may = partial(self.requirement, Level.MAY)
 
     def requirement(
         self,
@@ -130,6 +123,7 @@ class Area:
         *,
         contract: str | Sequence[str],
         remedy: str,
+        sentence: str | None = None,
         since: str | None = None,
         until: str | None = None,
         operations: Sequence[str] = (),
@@ -137,13 +131,14 @@ class Area:
         breaks: Sequence[Breakage] = (),
         max_s: float = 120.0,
     ) -> Callable[[Test], Test]:
-        """Return a decorator that registers a test; the first line of its docstring is the requirement.
+        """Return a decorator that registers a test.
 
         Args:
             level: how much depends on it.
             number: number within the area, which never changes.
             contract: see :class:`Requirement`.
             remedy: see :class:`Requirement`.
+            sentence: see :class:`Requirement`; None for the first line of the test's docstring.
             since: the first wire version; None for the first that has all of ``operations``.
             until: see :class:`Requirement`.
             operations: see :class:`Requirement`.
@@ -158,9 +153,9 @@ class Area:
                     id=f"{self.prefix}-{number:03}",
                     area=self.name,
                     level=level,
-                    sentence=(test.__doc__ or "").strip().partition("\n")[0],
+                    sentence=sentence or (test.__doc__ or "").strip().partition("\n")[0],
                     contract=(contract,) if isinstance(contract, str) else tuple(contract),
-                    since=since or _first_version(operations),
+                    since=since or first_version(operations),
                     until=until,
                     operations=tuple(operations),
                     needs=tuple(needs),
@@ -175,6 +170,7 @@ class Area:
         return register
 
 
-def _first_version(operations: Sequence[str]) -> str:
+def first_version(operations: Sequence[str]) -> str:
+    """Return the first wire version that has all of some operations."""
     first = [OPERATION_VERSIONS[name][0] for name in operations if name in OPERATION_VERSIONS]
     return max([OLDEST_MODELS_VERSION, *first], key=parse_version)

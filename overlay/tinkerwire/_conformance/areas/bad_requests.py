@@ -75,10 +75,15 @@ def _register(number: int, family: str, remedy: str, error: str, make_bodies: Ma
     async def test(server: Server) -> None:
         await _expect_refusals(server, family, make_bodies)
 
-    test.__doc__ = f"Requests about {NOUNS[family]} {error} are refused with a 4xx, or their work fails."
     # A server may take a default for a missing field; that it does not answer with a 5xx is a requirement below.
     register = AREA.may if make_bodies is BadBodyMaker.missing else AREA.should
-    register(number, contract=FAMILIES[family], remedy=remedy, needs=("MOD-001", "SMP-001"))(test)
+    register(
+        number,
+        sentence=f"Requests about {NOUNS[family]} {error} are refused with a 4xx, or their work fails.",
+        contract=FAMILIES[family],
+        remedy=remedy,
+        needs=("MOD-001", "SMP-001"),
+    )(test)
 
 
 for _row, _family in enumerate(FAMILIES):
@@ -90,14 +95,13 @@ def _register_valid(number: int, family: str) -> None:
     async def test(server: Server) -> None:
         await _send_generated(server, family)
 
-    test.__doc__ = f"Requests about {NOUNS[family]} that fit the schemas are never answered with a 5xx."
-    decorate = AREA.should(
+    AREA.should(
         number,
+        sentence=f"Requests about {NOUNS[family]} that fit the schemas are never answered with a 5xx.",
         contract=FAMILIES[family],
         remedy="Answer what you cannot do with a 4xx, or with a failure of the work: clients retry a 5xx for minutes.",
         needs=("MOD-001", "SMP-001"),
-    )
-    decorate(test)
+    )(test)
 
 
 for _row, _family in enumerate(FAMILIES):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from ..official_sdk.official_client import OfficialClient
 from ..official_sdk.official_steps import STEPS, run_steps
 from ..requirement import Area, Feature, Test
@@ -71,18 +69,19 @@ def _make_test(version: str, feature: Feature) -> Test:
             raise Blocked(f"SDK {version} does not connect: {error}", error.exchange) from error
         await run_steps(sdk, STEPS[feature])
 
-    test: Callable[[Server], Awaitable[None]] = connect if feature is Feature.CONNECT else use
-    if feature is Feature.CONNECT:
-        test.__doc__ = f"The official SDK {version} can connect and open a session."
-    else:
-        test.__doc__ = f"The official SDK {version} can {feature.value}."
-    return test
+    return connect if feature is Feature.CONNECT else use
+
+
+def _sentence(version: str, feature: Feature) -> str:
+    ability = "connect and open a session" if feature is Feature.CONNECT else feature.value
+    return f"The official SDK {version} can {ability}."
 
 
 for _version in VERSIONS:
     for _feature in FEATURES:
         AREA.may(
             number_of(_version, _feature),
+            sentence=_sentence(_version, _feature),
             contract=CONTRACTS[_feature],
             needs=() if _feature is Feature.CONNECT else (id_of(_version, Feature.CONNECT),),
             remedy=f"See which request of SDK {_version} fails, and answer it as in the contract of wire {_version}.",
