@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from tinkerwire_generated import models
 from tinkerwire_generated.api.auth import client_config, client_dynamic_config
 from tinkerwire_generated.api.service import get_server_capabilities, healthz
 
 from ..._wire.dialect import CONFIG_SINCE
-from ..requirement import Area, Breakage, Feature
+from ..requirement import Area, Breakage, Feature, Level, first_version
 from ..subject.server import Server
-from ..violation import NotApplicable, Violation, expect
+from ..violation import Violation, expect
 
 AREA = Area("SRV", "service", "The service: health, models, client config and optional operations")
 CANNOT_READ_CONFIG = Breakage("0.18.2", None, Feature.CONNECT, "raises an error when a client is created")
@@ -158,7 +160,7 @@ async def flags_name_existing_operations(server: Server) -> None:
     10,
     since=CONFIG_SINCE,
     contract="ClientConfigRequest.sdk_version",
-    remedy="Answer client/config endlesslyy sdk_version, also for versions that the server does not know.",
+    remedy="Answer client/config for every sdk_version, also for versions that the server does not know.",
     needs=("SRV-006",),
     breaks=[CANNOT_READ_CONFIG],
 )
@@ -181,247 +183,196 @@ async def dynamic_config_is_valid(server: Server) -> None:
     expect(config.refresh_interval_sec > 0, "refresh_interval_sec above 0", config.refresh_interval_sec, exchange)
 
 
-# --- optional operations ----------------------------------------------------------------------------------------------
-
-
-@AREA.should(
-    20,
-    contract=("list_training_runs", "get_training_run"),
-    remedy="Add list_training_runs and get_training_run, so that users find their runs.",
-)
-async def has_runs(server: Server) -> None:
-    """The server lists training runs."""
-    _require_existing(server, "list_training_runs", "get_training_run")
-
-
-@AREA.should(
-    21,
-    since="0.4.0",
-    contract=("list_checkpoints", "list_user_checkpoints"),
-    remedy="Add list_checkpoints and list_user_checkpoints, so that users find their checkpoints.",
-    breaks=[Breakage("0.4.0", None, Feature.MANAGE, "raises an error when checkpoints are listed")],
-)
-async def has_checkpoint_listing(server: Server) -> None:
-    """The server lists checkpoints, of one run and of all runs."""
-    _require_existing(server, "list_checkpoints", "list_user_checkpoints")
-
-
-@AREA.should(
-    22,
-    contract="delete_checkpoint",
-    remedy="Add delete_checkpoint, so that users can free storage.",
-    breaks=[Breakage("0.3.0", None, Feature.MANAGE, "raises an error when a checkpoint is deleted")],
-)
-async def has_checkpoint_deletion(server: Server) -> None:
-    """The server deletes checkpoints."""
-    _require_existing(server, "delete_checkpoint")
-
-
-@AREA.may(
-    23,
-    since="0.4.0",
-    contract=("publish_checkpoint", "unpublish_checkpoint"),
-    remedy="Add publish_checkpoint and unpublish_checkpoint if the server has several users.",
-    breaks=[Breakage("0.4.0", None, Feature.MANAGE, "raises an error when a checkpoint is published")],
-)
-async def has_publication(server: Server) -> None:
-    """The server publishes checkpoints."""
-    _require_existing(server, "publish_checkpoint", "unpublish_checkpoint")
-
-
-@AREA.may(
-    24,
-    since="0.13.1",
-    contract="set_checkpoint_ttl",
-    remedy="Add set_checkpoint_ttl if checkpoints can expire.",
-    breaks=[Breakage("0.13.1", None, Feature.MANAGE, "raises an error when the lifetime of a checkpoint is set")],
-)
-async def has_checkpoint_ttl(server: Server) -> None:
-    """The server changes the lifetime of checkpoints."""
-    _require_existing(server, "set_checkpoint_ttl")
-
-
-@AREA.may(
-    25,
-    until="0.36.0",
-    contract="get_checkpoint_archive_url",
-    remedy="Add get_checkpoint_archive_url, so that users can download checkpoints.",
-    breaks=[Breakage("0.3.0", "0.35.0", Feature.MANAGE, "raises an error when a checkpoint is downloaded")],
-)
-async def has_archives(server: Server) -> None:
-    """The server offers checkpoints as archives."""
-    _require_existing(server, "get_checkpoint_archive_url")
-
-
-@AREA.may(
-    26,
-    since="0.5.1",
-    contract=("list_sessions", "get_session"),
-    remedy="Add list_sessions and get_session, so that users find what belongs together.",
-    breaks=[Breakage("0.5.1", None, Feature.MANAGE, "raises an error when sessions are listed")],
-)
-async def has_session_listing(server: Server) -> None:
-    """The server lists sessions."""
-    _require_existing(server, "list_sessions", "get_session")
-
-
-@AREA.should(
-    27,
-    since="0.6.0",
-    contract="weights_info",
-    remedy="Add weights_info, which returns the base model and the rank of a checkpoint.",
-    breaks=[Breakage("0.6.0", None, Feature.MANAGE, "raises an error when a checkpoint is described")],
-)
-async def has_weights_info(server: Server) -> None:
-    """The server describes checkpoints by their path."""
-    _require_existing(server, "weights_info")
-
-
-@AREA.should(
-    28,
-    since="0.6.0",
-    contract="get_sampler",
-    remedy="Add get_sampler, which returns the base model of a sampling session.",
-    breaks=[Breakage("0.6.0", None, Feature.MANAGE, "raises an error when a sampler is described")],
-)
-async def has_samplers(server: Server) -> None:
-    """The server describes sampling sessions."""
-    _require_existing(server, "get_sampler")
-
-
-@AREA.should(
-    29,
-    contract="telemetry",
-    remedy='Add telemetry, which may drop all events, and answer it with {"status": "accepted"}.',
-    breaks=[Breakage("0.38.0", None, Feature.CONNECT, "delays fatal errors by up to 30 s")],
-)
-async def has_telemetry(server: Server) -> None:
-    """The server accepts telemetry of clients."""
-    _require_existing(server, "telemetry")
-
-
-@AREA.may(
-    30,
-    since="0.26.2",
-    contract=("retrieve_futures", "cancel_future"),
-    remedy="Add retrieve_futures and cancel_future, which save polls and work.",
-)
-async def has_batched_polling(server: Server) -> None:
-    """The server reports several finished futures at once, and cancels futures."""
-    _require_existing(server, "retrieve_futures", "cancel_future")
-
-
-@AREA.should(
-    31,
-    since="0.27.2",
-    contract="finish_session",
-    remedy="Add finish_session; it may ignore the status.",
-    breaks=[Breakage("0.38.0", None, Feature.CONNECT, "raises an error when the client is closed")],
-)
-async def has_session_end(server: Server) -> None:
-    """The server lets clients finish their session."""
-    _require_existing(server, "finish_session")
-
-
-@AREA.may(
-    32,
-    since="0.25.0",
-    contract="client_dynamic_config",
-    remedy="Add client/dynamic_config if flags change while clients run; without it clients use the defaults.",
-)
-async def has_dynamic_config(server: Server) -> None:
-    """The server has a client config that may change while clients run."""
-    _require_existing(server, "client_dynamic_config")
-
-
-@AREA.may(
-    33,
-    since="0.26.2",
-    contract="copy_weights",
-    remedy="Add copy_weights if users share checkpoints.",
-    breaks=[Breakage("0.26.2", None, Feature.MANAGE, "raises an error when a checkpoint is copied")],
-)
-async def has_copies(server: Server) -> None:
-    """The server copies checkpoints of other runs."""
-    _require_existing(server, "copy_weights")
-
-
-@AREA.may(
-    34,
-    since="0.28.1",
-    contract=("save_weights_external", "get_external_weights_urls"),
-    remedy="Add save_weights_external and get_external_weights_urls, so that users can download weights.",
-    breaks=[Breakage("0.28.1", None, Feature.SAVE, "raises an error when external weights are saved")],
-)
-async def has_external_weights(server: Server) -> None:
-    """The server saves weights for use elsewhere."""
-    _require_existing(server, "save_weights_external", "get_external_weights_urls")
-
-
-@AREA.may(
-    35,
-    since="0.32.0",
-    contract="join_sampling_session",
-    remedy="Add join_sampling_session, which numbers the copies of a sampling client.",
-)
-async def has_shared_sampling(server: Server) -> None:
-    """The server numbers the clients of one sampling session."""
-    _require_existing(server, "join_sampling_session")
-
-
-@AREA.may(
-    36,
-    since="0.36.0",
-    contract="create_custom_loss",
-    remedy="Add create_custom_loss if the server computes losses of users.",
-)
-async def has_custom_losses(server: Server) -> None:
-    """The server computes losses of users."""
-    _require_existing(server, "create_custom_loss")
-
-
-@AREA.may(
-    37,
-    since="0.22.7",
-    contract="assign_session_project",
-    remedy="Add assign_session_project if the server has projects.",
-)
-async def has_projects(server: Server) -> None:
-    """The server moves sessions to projects."""
-    _require_existing(server, "assign_session_project")
-
-
-@AREA.may(
-    38,
-    since="0.23.4",
-    contract=("get_billing_usage", "get_audit_log"),
-    remedy="Add get_billing_usage and get_audit_log if the server has accounts.",
-)
-async def has_accounts(server: Server) -> None:
-    """The server reports usage, and keeps an audit log."""
-    _require_existing(server, "get_billing_usage", "get_audit_log")
-
-
-@AREA.may(
-    39,
-    since="0.36.0",
-    contract="search_sessions",
-    remedy="Add search_sessions, so that users find sessions by their metadata.",
-)
-async def has_session_search(server: Server) -> None:
-    """The server searches sessions."""
-    _require_existing(server, "search_sessions")
-
-
 def _config_call(server: Server) -> Any:
     return client_config(body=models.ClientConfigRequest(sdk_version=server.wire))
 
 
-def _require_existing(server: Server, *names: str) -> None:
-    """Raise Violation if the server lacks operations of its wire version."""
-    known: Sequence[str] = [name for name in names if server.contract.has_operation(name)]
-    if not known:
-        raise NotApplicable(f"wire {server.wire} has no {', '.join(names)}")
-    lacking = [name for name in known if name in server.missing]
-    if lacking:
-        raise Violation(f"the operations {', '.join(known)}", f"no {', '.join(lacking)}")
+# --- optional operations ----------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class OptionalOperations:
+    """Operations for one purpose of users: a server has all of them, or cannot serve the purpose."""
+
+    number: int
+    level: Level
+    names: tuple[str, ...]
+    sentence: str
+    remedy: str
+    breaks: Sequence[Breakage] = ()
+    until: str | None = None
+
+    async def require(self, server: Server) -> None:
+        """Raise Violation if the server lacks one of the operations."""
+        lacking = [name for name in self.names if name in server.missing]
+        if lacking:
+            raise Violation(f"the operations {', '.join(self.names)}", f"no {', '.join(lacking)}")
+
+
+OPTIONAL_OPERATIONS = (
+    OptionalOperations(
+        20,
+        Level.SHOULD,
+        ("list_training_runs", "get_training_run"),
+        "The server lists training runs.",
+        "Add list_training_runs and get_training_run, so that users find their runs.",
+    ),
+    OptionalOperations(
+        21,
+        Level.SHOULD,
+        ("list_checkpoints", "list_user_checkpoints"),
+        "The server lists checkpoints, of one run and of all runs.",
+        "Add list_checkpoints and list_user_checkpoints, so that users find their checkpoints.",
+        breaks=[Breakage("0.4.0", None, Feature.MANAGE, "raises an error when checkpoints are listed")],
+    ),
+    OptionalOperations(
+        22,
+        Level.SHOULD,
+        ("delete_checkpoint",),
+        "The server deletes checkpoints.",
+        "Add delete_checkpoint, so that users can free storage.",
+        breaks=[Breakage("0.3.0", None, Feature.MANAGE, "raises an error when a checkpoint is deleted")],
+    ),
+    OptionalOperations(
+        23,
+        Level.MAY,
+        ("publish_checkpoint", "unpublish_checkpoint"),
+        "The server publishes checkpoints.",
+        "Add publish_checkpoint and unpublish_checkpoint if the server has several users.",
+        breaks=[Breakage("0.4.0", None, Feature.MANAGE, "raises an error when a checkpoint is published")],
+    ),
+    OptionalOperations(
+        24,
+        Level.MAY,
+        ("set_checkpoint_ttl",),
+        "The server changes the lifetime of checkpoints.",
+        "Add set_checkpoint_ttl if checkpoints can expire.",
+        breaks=[Breakage("0.13.1", None, Feature.MANAGE, "raises an error when the lifetime of a checkpoint is set")],
+    ),
+    OptionalOperations(
+        25,
+        Level.MAY,
+        ("get_checkpoint_archive_url",),
+        "The server offers checkpoints as archives.",
+        "Add get_checkpoint_archive_url, so that users can download checkpoints.",
+        breaks=[Breakage("0.3.0", "0.35.0", Feature.MANAGE, "raises an error when a checkpoint is downloaded")],
+        until="0.36.0",
+    ),
+    OptionalOperations(
+        26,
+        Level.MAY,
+        ("list_sessions", "get_session"),
+        "The server lists sessions.",
+        "Add list_sessions and get_session, so that users find what belongs together.",
+        breaks=[Breakage("0.5.1", None, Feature.MANAGE, "raises an error when sessions are listed")],
+    ),
+    OptionalOperations(
+        27,
+        Level.SHOULD,
+        ("weights_info",),
+        "The server describes checkpoints by their path.",
+        "Add weights_info, which returns the base model and the rank of a checkpoint.",
+        breaks=[Breakage("0.6.0", None, Feature.MANAGE, "raises an error when a checkpoint is described")],
+    ),
+    OptionalOperations(
+        28,
+        Level.SHOULD,
+        ("get_sampler",),
+        "The server describes sampling sessions.",
+        "Add get_sampler, which returns the base model of a sampling session.",
+        breaks=[Breakage("0.6.0", None, Feature.MANAGE, "raises an error when a sampler is described")],
+    ),
+    OptionalOperations(
+        29,
+        Level.SHOULD,
+        ("telemetry",),
+        "The server accepts telemetry of clients.",
+        'Add telemetry, which may drop all events, and answer it with {"status": "accepted"}.',
+        breaks=[Breakage("0.38.0", None, Feature.CONNECT, "delays fatal errors by up to 30 s")],
+    ),
+    OptionalOperations(
+        30,
+        Level.MAY,
+        ("retrieve_futures", "cancel_future"),
+        "The server reports several finished futures at once, and cancels futures.",
+        "Add retrieve_futures and cancel_future, which save polls and work.",
+    ),
+    OptionalOperations(
+        31,
+        Level.SHOULD,
+        ("finish_session",),
+        "The server lets clients finish their session.",
+        "Add finish_session; it may ignore the status.",
+        breaks=[Breakage("0.38.0", None, Feature.CONNECT, "raises an error when the client is closed")],
+    ),
+    OptionalOperations(
+        32,
+        Level.MAY,
+        ("client_dynamic_config",),
+        "The server has a client config that may change while clients run.",
+        "Add client/dynamic_config if flags change while clients run; without it clients use the defaults.",
+    ),
+    OptionalOperations(
+        33,
+        Level.MAY,
+        ("copy_weights",),
+        "The server copies checkpoints of other runs.",
+        "Add copy_weights if users share checkpoints.",
+        breaks=[Breakage("0.26.2", None, Feature.MANAGE, "raises an error when a checkpoint is copied")],
+    ),
+    OptionalOperations(
+        34,
+        Level.MAY,
+        ("save_weights_external", "get_external_weights_urls"),
+        "The server saves weights for use elsewhere.",
+        "Add save_weights_external and get_external_weights_urls, so that users can download weights.",
+        breaks=[Breakage("0.28.1", None, Feature.SAVE, "raises an error when external weights are saved")],
+    ),
+    OptionalOperations(
+        35,
+        Level.MAY,
+        ("join_sampling_session",),
+        "The server numbers the clients of one sampling session.",
+        "Add join_sampling_session, which numbers the copies of a sampling client.",
+    ),
+    OptionalOperations(
+        36,
+        Level.MAY,
+        ("create_custom_loss",),
+        "The server computes losses of users.",
+        "Add create_custom_loss if the server computes losses of users.",
+    ),
+    OptionalOperations(
+        37,
+        Level.MAY,
+        ("assign_session_project",),
+        "The server moves sessions to projects.",
+        "Add assign_session_project if the server has projects.",
+    ),
+    OptionalOperations(
+        38,
+        Level.MAY,
+        ("get_billing_usage", "get_audit_log"),
+        "The server reports usage, and keeps an audit log.",
+        "Add get_billing_usage and get_audit_log if the server has accounts.",
+    ),
+    OptionalOperations(
+        39,
+        Level.MAY,
+        ("search_sessions",),
+        "The server searches sessions.",
+        "Add search_sessions, so that users find sessions by their metadata.",
+    ),
+)
+
+for _row in OPTIONAL_OPERATIONS:
+    AREA.requirement(
+        _row.level,
+        _row.number,
+        sentence=_row.sentence,
+        contract=_row.names,
+        remedy=_row.remedy,
+        since=first_version(_row.names),
+        until=_row.until,
+        breaks=_row.breaks,
+    )(_row.require)
