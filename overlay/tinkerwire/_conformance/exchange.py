@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import orjson
 
-from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
+from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
 
 from .._credentials.shareable_headers import is_shareable
 
@@ -36,17 +36,43 @@ class Exchange:
         return self.response.status if self.response else 0
 
     @property
+    def is_success(self) -> bool:
+        """True for a response with a status from 200 to 299."""
+        return 200 <= self.status < 300
+
+    @property
+    def is_client_error(self) -> bool:
+        """True for a response with a status from 400 to 499."""
+        return 400 <= self.status < 500
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of the response, with names in lower case; none if no response came."""
+        return self.response.headers if self.response else {}
+
+    @property
+    def content(self) -> bytes:
+        """Body of the response; empty if no response came."""
+        return self.response.content if self.response else b""
+
+    @property
     def media_type(self) -> str:
         """Media type of the response without parameters, in lower case."""
-        headers = self.response.headers if self.response else {}
-        return headers.get("content-type", "").partition(";")[0].strip().lower()
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def json(self) -> Any:
         """Return the JSON value of the response; None for a body that is not JSON."""
+        if self.media_type == PROTOBUF:
+            return None
         try:
-            return orjson.loads(self.response.content) if self.response else None
+            return orjson.loads(self.content)
         except orjson.JSONDecodeError:
             return None
+
+    def member(self, name: str) -> Any:
+        """Return a member of the JSON object in the response; None without the member or such an object."""
+        body = self.json()
+        return body.get(name) if isinstance(body, dict) else None
 
     def describe(self) -> str:
         """Return the response in one line."""
@@ -65,10 +91,8 @@ def find_submission(poll: Exchange, recent: Sequence[Exchange]) -> Exchange | No
     if not isinstance(request_id, str):
         return None
     for exchange in reversed(recent):
-        if exchange.request.path != poll.request.path and exchange.media_type == JSON:
-            created = exchange.json()
-            if isinstance(created, dict) and created.get("request_id") == request_id:
-                return exchange
+        if exchange.request.path != poll.request.path and exchange.member("request_id") == request_id:
+            return exchange
     return None
 
 

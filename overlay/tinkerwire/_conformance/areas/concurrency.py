@@ -258,7 +258,7 @@ async def _sample(server: Server, sampler: OpenSampler, length: int, count: int 
     """Run a sample, as often as the server is too busy for it."""
     call = sampler.sample_call(max_tokens=length, num_samples=count)
     while True:
-        exchange = await server.client.send(server.client.encode(call))
+        exchange = await server.client.send_call(call)
         if exchange.status != 429:
             break
         await asyncio.sleep(1.0)

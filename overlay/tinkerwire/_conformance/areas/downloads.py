@@ -58,12 +58,11 @@ async def archive_is_whole(server: Server) -> None:
     """The URL of an archive serves a complete tar with at least one file, without a key."""
     url, _, _ = await _archive_url(server)
     exchange = await _download(server, url)
-    content = exchange.response.content if exchange.response else b""
     try:
-        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        with tarfile.open(fileobj=io.BytesIO(exchange.content)) as archive:
             sizes = [len(archive.extractfile(member).read()) for member in archive if member.isfile()]  # type: ignore[union-attr]
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise Violation("a complete tar", f"{len(content)} bytes: {error}", exchange) from None
+        raise Violation("a complete tar", f"{len(exchange.content)} bytes: {error}", exchange) from None
     expect(sum(sizes) > 0, "a tar with a file that is not empty", f"the sizes {sizes}", exchange)
 
 
@@ -181,7 +180,7 @@ async def _archive_url(server: Server) -> tuple[str, datetime | None, Exchange]:
     """Return the URL of the archive of a checkpoint, and its expiry."""
     address = parse_checkpoint_address(await sampler_path(server))
     call = get_checkpoint_archive_url(address.training_run_id, address.checkpoint_id)
-    exchange = await server.client.send(server.client.encode(call))
+    exchange = await server.client.send_call(call)
     if exchange.status == 302 and exchange.response:
         url, expires = exchange.response.headers.get("location", ""), exchange.response.headers.get("expires")
         try:

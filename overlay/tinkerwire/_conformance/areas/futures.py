@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 import orjson
 
-from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import retrieve_future
 
-from ..client.futures import HELD_POLL_TIMEOUT_S, QueuedWork, is_unready
+from ..checks.rejection import Rejection, submit_or_reject
+from ..client.futures import HELD_POLL_TIMEOUT_S, is_final_rejection, is_unready
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..subject.sampler import LOGPROB_TOLERANCE
@@ -25,7 +25,7 @@ AREA = Area("FUT", "futures", "Futures: promises, polls, results and failures")
 OFFICIAL_POLL_TIMEOUT_S = 45.0
 """Time after which the official SDK gives up a poll."""
 LOSES_RESULTS = Breakage("0.3.0", None, Feature.TRAIN, "raises an error in place of the result")
-LONG_SAMPLE = {"max_tokens": 256, "num_samples": 8, "seed": None}
+LONG_SAMPLE: dict[str, Any] = {"max_tokens": 256, "num_samples": 8, "seed": None}
 
 
 @AREA.must(
@@ -113,7 +113,7 @@ async def result_can_be_fetched_twice(server: Server) -> None:
     submission = await server.futures.submit(model.forward_call([make_datum()]))
     first = await server.futures.wait(submission)
     second = await server.futures.poll(submission)
-    same = second.status == 200 and _content(second) == _content(first.exchange)
+    same = second.status == 200 and second.content == first.exchange.content
     expect(same, "the same result as in the first response", second.describe(), second)
 
 
@@ -129,7 +129,7 @@ async def concurrent_polls_get_the_result(server: Server) -> None:
     model = await server.model()
     submission = await server.futures.submit(model.forward_call([make_datum()]))
     first, second = await asyncio.gather(server.futures.wait(submission), server.futures.wait(submission))
-    same = _content(first.exchange) == _content(second.exchange)
+    same = first.exchange.content == second.exchange.content
     expect(same, "the same result in both responses", second.exchange.describe(), second.exchange)
 
 
@@ -143,8 +143,7 @@ async def concurrent_polls_get_the_result(server: Server) -> None:
 async def unknown_id_is_an_error(server: Server) -> None:
     """A poll for an unknown request_id is answered with a status from 400 to 499 that ends the polling."""
     exchange = await _poll_unknown_id(server)
-    is_final = 400 <= exchange.status < 500 and exchange.status not in (408, 429)
-    expect(is_final, "404 or 410", exchange.describe(), exchange)
+    expect(is_final_rejection(exchange), "404 or 410", exchange.describe(), exchange)
 
 
 @AREA.should(
@@ -171,8 +170,7 @@ async def failure_is_a_result(server: Server) -> None:
     """Work that fails ends in a result with an error text, or is rejected with a 4xx when it is submitted."""
     exchange = await _failed_work(server)
     if exchange.status == 200:
-        body = exchange.json()
-        text = body.get("error") if isinstance(body, dict) else None
+        text = exchange.member("error")
         expect(isinstance(text, str) and bool(text), "an error text in the result", exchange.describe(), exchange)
         server.client.require_contract("retrieve_future", exchange)
 
@@ -188,7 +186,7 @@ async def failure_has_category(server: Server) -> None:
     exchange = await _failed_work(server)
     if exchange.status != 200:
         raise NotApplicable("the server rejects such work when it is submitted")
-    category = exchange.json().get("category")
+    category = exchange.member("category")
     expect(str(category).lower() == "user", "the category user", repr(category), exchange)
 
 
@@ -207,9 +205,8 @@ async def metadata_may_come_first(server: Server) -> None:
     await server.futures.wait(submission)
     request = server.futures.poll_request(submission.request_id, submission.result_type, allow_metadata_only=True)
     exchange = await server.client.send(request, HELD_POLL_TIMEOUT_S)
-    body = exchange.json() if exchange.media_type != PROTOBUF else None
-    if isinstance(body, dict) and body.get("status") == "complete_metadata":
-        size = body.get("response_payload_size")
+    if exchange.member("status") == "complete_metadata":
+        size = exchange.member("response_payload_size")
         expect(isinstance(size, int) and size > 0, "the size of the result in bytes", repr(size), exchange)
     else:
         server.futures.read(submission, exchange)
@@ -371,7 +368,7 @@ async def ids_of_samples_are_unique(server: Server) -> None:
 async def _poll_while_running(server: Server) -> list[Exchange]:
     """Return all polls for a sample that takes long."""
     sampler = await server.base_sampler()
-    result = await server.futures.wait(await sampler.submit(**LONG_SAMPLE))  # type: ignore[arg-type]
+    result = await server.futures.wait(await sampler.submit(**LONG_SAMPLE))
     return [*result.unready, result.exchange]
 
 
@@ -395,22 +392,14 @@ async def _unready_bodies(server: Server) -> list[tuple[dict[str, Any], Exchange
 
 
 async def _failed_work(server: Server) -> Exchange:
-    """Return the response that reports the failure of an operation that cannot be done: a name with a slash."""
+    """Return the response that reports the failure of an operation that cannot be done, or rejects it."""
     model = await server.new_model()
     call = model.forward_backward_call([make_datum(targets=[1])])  # fewer targets than tokens
-    exchange = await server.client.send(server.client.encode(call))
-    if exchange.status != 200:
-        is_final_rejection = 400 <= exchange.status < 500
-        expect(is_final_rejection, "a 4xx, or a result that reports the failure", exchange.describe(), exchange)
-        return exchange
-    future = server.client.structure(exchange.json(), models.UntypedAPIFuture)
-    submission = QueuedWork("forward_backward", future, exchange)
+    submission = await submit_or_reject(server, call)
+    if isinstance(submission, Rejection):
+        return submission.exchange
     result = await server.futures.wait(submission)
     if result.failure is None:
         # Another requirement tests that such data is rejected.
         raise NotApplicable("the server accepts a datum with fewer targets than tokens")
     return result.exchange
-
-
-def _content(exchange: Exchange) -> bytes:
-    return exchange.response.content if exchange.response else b""

@@ -180,10 +180,8 @@ async def unknown_base_model_is_rejected(server: Server) -> None:
 )
 async def unknown_model_is_not_found(server: Server) -> None:
     """An unknown model has no description."""
-    exchange = await server.client.send(
-        server.client.encode(get_info(body=models.GetInfoRequest(model_id=UNKNOWN_MODEL)))
-    )
-    expect(400 <= exchange.status < 500, "404", exchange.describe(), exchange)
+    exchange = await server.client.send_call(get_info(body=models.GetInfoRequest(model_id=UNKNOWN_MODEL)))
+    expect(exchange.is_client_error, "404", exchange.describe(), exchange)
 
 
 @AREA.should(

@@ -272,8 +272,8 @@ async def used_seq_id_is_not_used_again(server: Server) -> None:
     used = model.next_seq_id
     await model.forward_backward([make_datum()])
     call = model.optim_step_call(seq_id=used, learning_rate=LARGE_RATE)
-    exchange = await server.client.send(server.client.encode(call))
-    is_answered = exchange.status == 200 or 400 <= exchange.status < 500
+    exchange = await server.client.send_call(call)
+    is_answered = exchange.status == 200 or exchange.is_client_error
     expect(is_answered, "409, or the future of the first request", exchange.describe(), exchange)
     expect_same(server, before, await model.logprobs(), f"a model that a step under the used seq_id {used} left alone")
 

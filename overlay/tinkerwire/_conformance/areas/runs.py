@@ -249,7 +249,7 @@ async def search_finds_session(server: Server) -> None:
     """search_sessions with the id of a session finds this session alone."""
     session_id = await server.session()
     call = search_sessions(body=models.SessionSearchRequest(session_id=session_id))
-    exchange = await server.client.send(server.client.encode(call))
+    exchange = await server.client.send_call(call)
     if exchange.status == 501:
         raise NotApplicable("the server does not implement search_sessions")
     found = [entry.session_id for entry in server.client.read(call, exchange).sessions]

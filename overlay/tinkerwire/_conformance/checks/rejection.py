@@ -94,6 +94,6 @@ async def require_rejection(
 
 async def require_rejected_call(server: Server, call: Call[Any]) -> None:
     """Raise Violation unless the server answers a call without queued work with a 4xx of the contract."""
-    exchange = await server.client.send(server.client.encode(call))
+    exchange = await server.client.send_call(call)
     expect(is_final_rejection(exchange), "a rejection with a 4xx", exchange.describe(), exchange)
     server.client.require_contract(call.operation.name, exchange)

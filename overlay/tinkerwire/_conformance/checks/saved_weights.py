@@ -100,8 +100,8 @@ async def delete(server: Server, path: str) -> None:
     """Delete a checkpoint; raise Blocked if the server does not."""
     address = parse_checkpoint_address(path)
     call = delete_checkpoint(address.training_run_id, address.checkpoint_id)
-    exchange = await server.client.send(server.client.encode(call))
-    if exchange.status >= 300:
+    exchange = await server.client.send_call(call)
+    if not exchange.is_success:
         raise Blocked(f"delete_checkpoint: {exchange.describe()}", exchange)
 
 
@@ -171,7 +171,7 @@ async def sample_from(server: Server, path: str) -> tuple[OpenSampler | None, Ex
     number = server.take_sampler_seq_id(session_id)
     body = models.CreateSamplingSessionRequest(session_id=session_id, sampling_session_seq_id=number, model_path=path)
     call = create_sampling_session(body=body)
-    exchange = await server.client.send(server.client.encode(call))
+    exchange = await server.client.send_call(call)
     if is_final_rejection(exchange):
         return None, exchange
     sampler = OpenSampler(server.client, server.client.read(call, exchange).sampling_session_id)

@@ -76,7 +76,7 @@ class Contract:
         if "$ref" in response:
             response = self.document["components"]["responses"][response["$ref"].rpartition("/")[2]]
         content = response.get("content")
-        body = exchange.response.content if exchange.response else b""
+        body = exchange.content
         if not content or (not body and exchange.status == 408):
             return []
         if exchange.media_type not in content:
@@ -100,7 +100,7 @@ class Contract:
             exchange: the poll that returned the result.
         """
         if exchange.media_type == PROTOBUF:
-            return list(_protobuf_errors(result_type, exchange.response.content if exchange.response else b""))
+            return list(_protobuf_errors(result_type, exchange.content))
         value = exchange.json()
         if value is None:
             return [f"the body is {exchange.media_type or 'no media type'} without JSON"]

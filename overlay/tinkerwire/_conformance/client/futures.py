@@ -177,7 +177,7 @@ class Futures:
         Raises:
             Violation: the server responds with a 5xx, or not at all.
         """
-        exchange = await self._client.send(self._client.encode(call))
+        exchange = await self._client.send_call(call)
         if is_final_rejection(exchange):
             return None, exchange
         submission = QueuedWork(call.operation.name, self._client.read(call, exchange), exchange)
@@ -190,12 +190,12 @@ class Futures:
 
 def is_final_rejection(exchange: Exchange) -> bool:
     """Check whether a response rejects the content of a request: a 4xx that clients do not retry."""
-    return 400 <= exchange.status < 500 and exchange.status not in RETRIED_REJECTIONS
+    return exchange.is_client_error and exchange.status not in RETRIED_REJECTIONS
 
 
 def find_failure(exchange: Exchange) -> str | None:
     """Return the error text in the response to a poll; None for a response that reports no failure."""
-    body = None if exchange.media_type == PROTOBUF else exchange.json()
+    body = exchange.json()
     return str(body["error"]) if isinstance(body, dict) and "error" in body else None
 
 
@@ -203,5 +203,4 @@ def is_unready(exchange: Exchange) -> bool:
     """Check whether the response to a poll requests another poll."""
     if exchange.status == 408:
         return True
-    body = exchange.json() if exchange.status == 200 and exchange.media_type != PROTOBUF else None
-    return isinstance(body, dict) and body.get("type") == "try_again"
+    return exchange.status == 200 and exchange.member("type") == "try_again"

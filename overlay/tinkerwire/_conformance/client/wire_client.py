@@ -155,6 +155,10 @@ class WireClient:
                     raise httpx.ReadError(f"the response has more than {MAX_RESPONSE_BYTES} bytes")
         return WireResponse(status=received.status_code, headers=dict(received.headers), content=bytes(body))
 
+    async def send_call(self, call: Call[Any]) -> Exchange:
+        """Send a call once; see :meth:`send`."""
+        return await self.send(self.encode(call))
+
     async def download(self, url: str) -> Exchange:
         """Download a file without the key, and without following redirects; see :meth:`send`."""
         return await self._send(WireRequest(method="GET", path=url, headers={}), url, EXCHANGE_TIMEOUT_S)
@@ -172,7 +176,7 @@ class WireClient:
     def read(self, call: Call[T], exchange: Exchange) -> T:
         """Return the result in the response to a call; see :meth:`call`."""
         name = call.operation.name
-        if exchange.response is None or exchange.status >= 300:
+        if exchange.response is None or not exchange.is_success:
             raise Violation(f"a successful {name}", exchange.describe(), exchange)
         self.require_contract(name, exchange)
         try:

@@ -75,7 +75,8 @@ async def open_server(base_url: str, api_key: str | None, wire: str | None = Non
     server = Server(client, api_key, model)
     server.missing |= found.missing
     server.evidence = found.evidence
-    server.adopt_sessions(found.sessions)
+    for session_id in found.sessions:
+        server.adopt_session(session_id)
     try:
         await server.authenticate()
     except BaseException:
@@ -142,9 +143,9 @@ class _Discoverer:
 
     async def _exchange_key(self) -> None:
         exchange = await self._probes.send("POST", "auth/token", {})
-        body = exchange.json()
-        if exchange.status == 200 and isinstance(body, dict) and isinstance(body.get("jwt"), str):
-            self._client.use_key(body["jwt"])
+        token = exchange.member("jwt")
+        if exchange.status == 200 and isinstance(token, str):
+            self._client.use_key(token)
 
 
 def _missing(wire: str, existing: Mapping[str, bool]) -> frozenset[str]:

@@ -210,7 +210,7 @@ class Probes:
     async def sample_clues(self) -> list[Clue]:
         """Return what the forms of a sample show; nothing if the server does not sample at once."""
         capabilities = await self.send("GET", "get_server_capabilities")
-        supported = _member(capabilities, "supported_models")
+        supported = capabilities.member("supported_models")
         first = supported[0] if isinstance(supported, list) and supported else {}
         clues: list[Clue] = []
         length_versions = FIELD_VERSIONS["SupportedModel"]["max_context_length"]
@@ -232,12 +232,12 @@ class Probes:
             "create_sampling_session",
             {"session_id": session_id, "sampling_session_seq_id": 0, "base_model": name},
         )
-        sampler_id = _member(opened, "sampling_session_id")
+        sampler_id = opened.member("sampling_session_id")
         promise = await self.send("POST", "asample", {**_SAMPLE, "sampling_session_id": sampler_id})
-        request_id = _member(promise, "request_id")
+        request_id = promise.member("request_id")
         if not isinstance(request_id, str):
             return clues
-        has_ids = isinstance(_member(promise, "sample_sequence_ids"), list)
+        has_ids = isinstance(promise.member("sample_sequence_ids"), list)
         ids_versions = FIELD_VERSIONS["UntypedAPIFuture"]["sample_sequence_ids"]
         text = f"asample returns {'' if has_ids else 'no '}sample_sequence_ids"
         clues.append(known_and_unknown(text, ids_versions, is_known=has_ids, weight=STRONG))
@@ -257,12 +257,12 @@ class Probes:
         if exchange.media_type == PROTOBUF:
             since = PROTOBUF_RESULT_VERSIONS["SampleResponse"][0]
             return [Clue("the result of asample is protobuf", (since, None), STRONG)]
-        if isinstance(_member(exchange, "sequences"), list):
+        if isinstance(exchange.member("sequences"), list):
             return [Clue("the result of asample is JSON", (None, TYPE_VERSIONS["SampleResponse"][1]), LIKELY)]
         return []
 
     async def _create_session(self) -> str | None:
-        session_id = _member(await self.send("POST", "create_session", dict(SESSION)), "session_id")
+        session_id = (await self.send("POST", "create_session", dict(SESSION))).member("session_id")
         if not isinstance(session_id, str):
             return None
         self.sessions.append(session_id)
@@ -288,7 +288,7 @@ class Probes:
             return True
         if exchange.status != 404:
             return False
-        detail = _member(exchange, "detail")
+        detail = exchange.member("detail")
         if isinstance(detail, str) and detail.strip().rstrip(".").lower() in MISSING_DETAILS:
             return True
         return self._resembles_unknown_path(method, path, exchange)
@@ -297,7 +297,7 @@ class Probes:
         unknown = self._unknown_paths.get(method)
         if unknown is None or unknown.status != exchange.status:
             return False
-        return _content(exchange).replace(path.encode(), UNKNOWN_PATH.encode()) == _content(unknown)
+        return exchange.content.replace(path.encode(), UNKNOWN_PATH.encode()) == unknown.content
 
     async def _field_clue(self, probe: FieldProbe) -> Clue | None:
         """Return whether a server knows a field; None if its responses show nothing."""
@@ -323,7 +323,7 @@ class Probes:
 
     async def _send_field(self, probe: FieldProbe, body: Mapping[str, Any]) -> Exchange:
         exchange = await self.send("POST", probe.operation, dict(body))
-        session_id = _member(exchange, "session_id")
+        session_id = exchange.member("session_id")
         if probe.operation == "create_session" and isinstance(session_id, str):
             self.sessions.append(session_id)
         return exchange
@@ -346,22 +346,13 @@ def names_field(exchange: Exchange, field: str) -> bool:
     """Check whether a rejection names a field, in its locations if it has them, else in its text."""
     if exchange.status < 400:
         return False
-    detail = _member(exchange, "detail")
+    detail = exchange.member("detail")
     if isinstance(detail, list) and all(isinstance(item, dict) and "loc" in item for item in detail):
         # Messages of some servers name unknown fields, which are not in the location.
         places = [(item["loc"], item.get("msg", "")) for item in detail]
         return any(field in map(str, loc) or _has_word(str(message), field) for loc, message in places)
-    return _has_word(_content(exchange).decode("utf-8", "replace"), field)
+    return _has_word(exchange.content.decode("utf-8", "replace"), field)
 
 
 def _has_word(text: str, word: str) -> bool:
     return re.search(rf"\b{re.escape(word)}\b", text) is not None
-
-
-def _member(exchange: Exchange, name: str) -> Any:
-    body = exchange.json() if exchange.media_type != PROTOBUF else None
-    return body.get(name) if isinstance(body, dict) else None
-
-
-def _content(exchange: Exchange) -> bytes:
-    return exchange.response.content if exchange.response else b""

@@ -121,7 +121,7 @@ class OfficialClient:
         session = models.CreateSessionRequest(tags=[], user_metadata={}, sdk_version=self.version)
         created = await self.call(create_session(body=session))
         self.session_id = created.session_id
-        self.server.adopt_sessions([self.session_id])
+        self.server.adopt_session(self.session_id)
         self.is_connected = True
 
     def take_model_seq_id(self) -> int:
@@ -154,7 +154,7 @@ class OfficialClient:
         exchange = await self.send(call)
         if absent_status and exchange.status == absent_status:
             return self.client.structure({}, call.operation.result_type(200))  # type: ignore[no-any-return]
-        if exchange.response is None or exchange.status >= 300:
+        if exchange.response is None or not exchange.is_success:
             raise self.violation(f"a successful {name}", exchange.describe(), exchange)
         kind = call.operation.result_type(200)
         if kind is None:
@@ -196,7 +196,7 @@ class OfficialClient:
         # Newer versions send forward as a forward_backward.
         reader = name if self.has(name) else "forward_backward"
         exchange = await self.send(call)
-        if exchange.response is None or exchange.status >= 300:
+        if exchange.response is None or not exchange.is_success:
             raise self.violation(f"a future for {name}", exchange.describe(), exchange)
         errors = self.client.contract.body_errors(reader, exchange.json())
         if errors:
@@ -232,7 +232,7 @@ class OfficialClient:
             failed = failed + 1 if exchange.response is None or status >= 500 else 0
             bad = bad + 1 if status == 400 else 0
             if status == 200:
-                body = None if exchange.media_type == PROTOBUF else exchange.json()
+                body = exchange.json()
                 if not isinstance(body, dict) or not _asks_for_another_poll(body):
                     return self._read_result(result_type, body, exchange), exchange
                 wants_metadata = wants_metadata and body.get("status") != "complete_metadata"

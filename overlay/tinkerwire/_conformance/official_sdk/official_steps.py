@@ -341,7 +341,7 @@ async def _fail_to_load(sdk: OfficialClient) -> None:
         model_id=model.id, path=UNKNOWN_STATE, seq_id=model.take_seq_id(), optimizer=optimizer
     )
     exchange = await sdk.send(load_weights(body=body))
-    if exchange.response is not None and 400 <= exchange.status < 500:
+    if exchange.is_client_error:
         return
     if exchange.status != 200:
         raise sdk.violation("an error for an unknown path", exchange.describe(), exchange)

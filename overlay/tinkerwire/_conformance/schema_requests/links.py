@@ -85,7 +85,7 @@ async def walk(scene: Scene) -> int:
         exchange, result = await scene.send(step.operation, method, path, body)
         count += 1
         if step.operation not in NEED_MORE and not PATH_FIELDS & step.body.keys():
-            is_done = exchange.status < 300 and (result is None or result.failure is None)
+            is_done = exchange.is_success and (result is None or result.failure is None)
             expect(is_done, f"a successful {step.operation} with the values of the link", exchange.describe(), exchange)
         expect(0 < exchange.status < 500, "a response other than a 5xx", exchange.describe(), exchange)
         source = "retrieve_future" if step.operation in RESULT_TYPES else step.operation

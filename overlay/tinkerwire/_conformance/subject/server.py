@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -153,7 +153,7 @@ class Server:
         return created.session_id
 
     def adopt_session(self, session_id: str) -> None:
-        """Note a session that a test created itself; it is finished at the end of the run."""
+        """Note a session that was created elsewhere; it is finished at the end of the run."""
         self._sessions.append(session_id)
 
     async def new_model(self, *, session_id: str | None = None, rank: int = LORA_RANK, **lora: Any) -> TrainingModel:
@@ -219,10 +219,6 @@ class Server:
             created, _ = await self.client.call(create_sampling_session(body=body))
         return OpenSampler(self.client, created.sampling_session_id)
 
-    def adopt_sessions(self, session_ids: Sequence[str]) -> None:
-        """Finish sessions that were created elsewhere at the end of the run."""
-        self._sessions += session_ids
-
     def open_client(self, dialect: Dialect) -> WireClient:
         """Return a client of another wire version or other flags, with the key of the user; the run closes it."""
         client = WireClient(self.client.base_url, self.api_key, dialect)
@@ -271,7 +267,7 @@ class Server:
                 with suppress(Exception):
                     reason = models.SessionFinishReason(type="success")
                     body = models.FinishSessionRequest(reason=reason, detail=None)
-                    await self.client.send(self.client.encode(finish_session(session_id, body=body)))
+                    await self.client.send_call(finish_session(session_id, body=body))
         for client in (*self._further_clients, self.client):
             await client.close()
 
@@ -327,7 +323,7 @@ class Server:
             await asyncio.sleep(HEARTBEAT_INTERVAL_S)
             with suppress(Exception):
                 body = models.SessionHeartbeatRequest(session_id=session_id)
-                await self.client.send(self.client.encode(session_heartbeat(body=body)))
+                await self.client.send_call(session_heartbeat(body=body))
 
     async def _new_trained_sampler(self) -> tuple[TrainingModel, OpenSampler]:
         model = await self.new_shared_model()

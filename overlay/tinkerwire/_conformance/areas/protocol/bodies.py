@@ -8,13 +8,14 @@ import orjson
 
 from tinkerwire_generated import models
 
+from ...checks.session_requests import expect_session, plain_session_request, session_body, try_session
 from ...discovery.probes import UNKNOWN_ID
 from ...requirement import Breakage, Feature
 from ...subject.sampler import OpenSampler
 from ...subject.server import Server
 from ...subject.training_model import TOKENS, TrainingModel, make_datum
 from ...violation import expect
-from .area import AREA, adopt_session, session_body
+from .area import AREA
 
 TAGGED_SINCE = "0.18.2"
 """The first wire version whose clients always send the type of a chunk."""
@@ -108,9 +109,7 @@ async def text_is_unicode(server: Server) -> None:
     """A body may have any text, escaped or as UTF-8."""
     body = session_body(server, tags=[TEXT])
     for content in (orjson.dumps(body), _escaped(body)):
-        exchange = await server.client.send(server.client.json_request("POST", "create_session", content))
-        adopt_session(server, exchange)
-        expect(exchange.status < 300, "a session", exchange.describe(), exchange)
+        await expect_session(server, plain_session_request(server, content))
 
 
 @AREA.must(
@@ -125,7 +124,7 @@ async def large_body_is_read(server: Server) -> None:
     model = TrainingModel(server.client, UNKNOWN_ID, [])
     tokens = [TOKENS[index % len(TOKENS)] for index in range(1000)]
     call = model.forward_backward_call([make_datum(tokens) for _ in range(LARGE_BATCH // len(tokens))], seq_id=1)
-    exchange = await server.client.send(server.client.encode(call))
+    exchange = await server.client.send_call(call)
     is_read = exchange.response is not None and exchange.status < 500 and exchange.status not in (413, 431)
     expect(is_read, "a response about the model", exchange.describe(), exchange)
 
@@ -138,10 +137,8 @@ async def large_body_is_read(server: Server) -> None:
 )
 async def unknown_field_is_rejected(server: Server) -> None:
     """A request with an unknown field is rejected."""
-    body = session_body(server, no_such_field=1)
-    exchange = await server.client.send(server.client.json_request("POST", "create_session", body))
-    adopt_session(server, exchange)
-    expect(400 <= exchange.status < 500, "422", exchange.describe(), exchange)
+    exchange = await try_session(server, plain_session_request(server, session_body(server, no_such_field=1)))
+    expect(exchange.is_client_error, "422", exchange.describe(), exchange)
 
 
 async def _sample(

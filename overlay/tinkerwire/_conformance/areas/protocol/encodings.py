@@ -7,13 +7,14 @@ import zstandard
 
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest
 
+from ...checks.session_requests import expect_session, session_request
 from ...client.futures import HELD_POLL_TIMEOUT_S, is_unready
 from ...requirement import Breakage, Feature
 from ...subject.sampler import LOGPROB_TOLERANCE
 from ...subject.server import Server
 from ...subject.training_model import TrainingModel, make_datum
 from ...violation import Blocked, NotApplicable, Violation, expect
-from .area import AREA, adopt_session, session_request
+from .area import AREA
 
 PROTOBUF_RESULTS_SINCE = "0.18.2"
 PROTOBUF_BATCHES_SINCE = "0.25.0"
@@ -31,9 +32,7 @@ async def media_type_may_have_parameters(server: Server) -> None:
     """A JSON request may name its charset, and accept any media type."""
     request = session_request(server)
     headers = {**request.headers, "content-type": "Application/JSON; charset=utf-8", "accept": "*/*"}
-    exchange = await server.client.send(attrs.evolve(request, headers=headers))
-    adopt_session(server, exchange)
-    expect(exchange.status < 300, "a session", exchange.describe(), exchange)
+    await expect_session(server, attrs.evolve(request, headers=headers))
 
 
 @AREA.should(
@@ -47,7 +46,7 @@ async def other_media_type_is_rejected(server: Server) -> None:
     request = session_request(server)
     headers = {**request.headers, "content-type": "text/plain"}
     exchange = await server.client.send(attrs.evolve(request, headers=headers, content=b"hello"))
-    expect(400 <= exchange.status < 500, "415", exchange.describe(), exchange)
+    expect(exchange.is_client_error, "415", exchange.describe(), exchange)
 
 
 @AREA.must(
@@ -121,7 +120,7 @@ async def wrong_protobuf_is_rejected(server: Server) -> None:
     request = server.client.encode(model.forward_backward_call([make_datum()]))
     for content in (b"\xff\xff\xff\xff", (request.content or b"")[:-3]):
         exchange = await server.client.send(attrs.evolve(request, content=content))
-        expect(400 <= exchange.status < 500, "400 or 422", exchange.describe(), exchange)
+        expect(exchange.is_client_error, "400 or 422", exchange.describe(), exchange)
 
 
 @AREA.must(
@@ -163,7 +162,7 @@ async def wrong_compression_is_rejected(server: Server) -> None:
     """A body that is not valid zstd, despite its header, is rejected with a status from 400 to 499."""
     request = _compressed_batch(server, await server.new_model())
     exchange = await server.client.send(attrs.evolve(request, content=b"not zstd at all"))
-    if not 400 <= exchange.status < 500:
+    if not exchange.is_client_error:
         raise Violation("400", exchange.describe(), exchange)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import attrs
 
-from tinkerwire_generated import models
 from tinkerwire_generated.api.service import get_server_capabilities, healthz
 
+from ...checks.session_requests import expect_session, plain_session_request, session_body, session_request
 from ...discovery.probes import UNKNOWN_ID
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...violation import NotApplicable, Violation, expect
-from .area import AREA, adopt_session, session_body, session_request
+from .area import AREA
 
 OFFICIAL_HEADERS = {
     "user-agent": "AsyncTinker/Python 0.38.0",
@@ -38,9 +38,7 @@ OFFICIAL_HEADERS = {
 async def official_headers_are_accepted(server: Server) -> None:
     """A request with all headers of the official SDK is accepted."""
     request = session_request(server)
-    exchange = await server.client.send(attrs.evolve(request, headers={**request.headers, **OFFICIAL_HEADERS}))
-    adopt_session(server, exchange)
-    expect(exchange.status < 300, "a session", exchange.describe(), exchange)
+    await expect_session(server, attrs.evolve(request, headers={**request.headers, **OFFICIAL_HEADERS}))
 
 
 @AREA.should(
@@ -88,9 +86,8 @@ async def head_has_no_body(server: Server) -> None:
 )
 async def connection_stays_open(server: Server) -> None:
     """A connection stays open after a response."""
-    exchange = await server.client.send(server.client.encode(healthz()))
-    headers = exchange.response.headers if exchange.response else {}
-    is_open = headers.get("connection", "").lower() != "close"
+    _, exchange = await server.client.call(healthz())
+    is_open = exchange.headers.get("connection", "").lower() != "close"
     expect(is_open, "a response without Connection: close", "Connection: close", exchange)
 
 
@@ -102,9 +99,7 @@ async def connection_stays_open(server: Server) -> None:
 )
 async def chunked_body_is_read(server: Server) -> None:
     """A body that is sent in chunks, without Content-Length, is read."""
-    exchange = await server.client.send(session_request(server), is_chunked=True)
-    adopt_session(server, exchange)
-    expect(exchange.status < 300, "a session", exchange.describe(), exchange)
+    await expect_session(server, session_request(server), is_chunked=True)
 
 
 @AREA.must(
@@ -115,11 +110,12 @@ async def chunked_body_is_read(server: Server) -> None:
 )
 async def encoding_is_negotiated(server: Server) -> None:
     """A response is not compressed if the request accepts no compression, and can be read if it accepts gzip."""
-    plain = server.client.encode(get_server_capabilities())
+    call = get_server_capabilities()
+    plain = server.client.encode(call)
     request = attrs.evolve(plain, headers={**plain.headers, "accept-encoding": "identity"})
     exchange = await server.client.send(request)
-    headers = exchange.response.headers if exchange.response else {}
-    encoding = headers.get("content-encoding", "identity")
+    server.client.read(call, exchange)
+    encoding = exchange.headers.get("content-encoding", "identity")
     expect(encoding == "identity", "no Content-Encoding", encoding, exchange)
     request = attrs.evolve(plain, headers={**plain.headers, "accept-encoding": "gzip"})
     packed = await server.client.send(request)
@@ -153,12 +149,7 @@ async def resent_sample_is_the_same(server: Server) -> None:
 async def resent_session_is_the_same(server: Server) -> None:
     """A creation of a session that is resent with its idempotency key has the first session."""
     request = session_request(server)
-    ids = []
-    for _ in range(2):
-        exchange = await server.client.send(request)
-        adopt_session(server, exchange)
-        expect(exchange.status < 300, "a session", exchange.describe(), exchange)
-        ids.append(exchange.json()["session_id"])
+    ids = [await expect_session(server, request) for _ in range(2)]
     expect(ids[0] == ids[1], f"the session {ids[0]}", ids[1])
 
 
@@ -172,12 +163,9 @@ async def requests_without_key_are_accepted(server: Server) -> None:
     """A request without an idempotency key is accepted, and two of them create two sessions."""
     ids = []
     for _ in range(2):
-        request = server.client.json_request("POST", "create_session", session_body(server))
+        request = plain_session_request(server, session_body(server))
         headers = {name: value for name, value in request.headers.items() if name != "x-idempotency-key"}
-        exchange = await server.client.send(attrs.evolve(request, headers=headers))
-        adopt_session(server, exchange)
-        expect(exchange.status < 300, "a session", exchange.describe(), exchange)
-        ids.append(exchange.json()["session_id"])
+        ids.append(await expect_session(server, attrs.evolve(request, headers=headers)))
     expect(ids[0] != ids[1], "two sessions", f"the session {ids[0]} twice")
 
 
@@ -190,15 +178,11 @@ async def requests_without_key_are_accepted(server: Server) -> None:
 async def key_belongs_to_one_operation(server: Server) -> None:
     """An idempotency key that another operation used never gives that operation's response."""
     created = session_request(server)
-    exchange = await server.client.send(created)
-    adopt_session(server, exchange)
-    body = models.SessionHeartbeatRequest(session_id=exchange.json()["session_id"])
+    body = {"session_id": await expect_session(server, created)}
     key = created.headers["x-idempotency-key"]
-    request = server.client.json_request(
-        "POST", "session_heartbeat", {"session_id": body.session_id}, x_idempotency_key=key
-    )
+    request = server.client.json_request("POST", "session_heartbeat", body, x_idempotency_key=key)
     beat = await server.client.send(request)
-    if 400 <= beat.status < 500:
+    if beat.is_client_error:
         raise NotApplicable("the server rejects a key that another operation used")
     answer = beat.json()
     if beat.status != 200 or not isinstance(answer, dict) or "session_id" in answer:
