@@ -64,12 +64,12 @@ def render(found: Mapping[Case, Mapping[str, Any]]) -> str:
     lines = [
         "## The conformance kit",
         "",
-        "Made by `make gateway-conformance`: the musts and shoulds of [Conformance](conformance.md) at the wire version "
-        "of the kit, through the gateway to the embedded server of another or the same version. The gateway discovers "
-        "what the server supports, or gets its version by --to-wire. Additional failures are requirements that hold "
-        "for the kit directly at the embedded server of its own version, and do not hold through the gateway.",
+        "Made by `make gateway-conformance`: the musts and shoulds of [Conformance](conformance.md) at the wire "
+        "version of the kit, through the gateway to the embedded server of another or the same version. The gateway "
+        "discovers what the server supports, or gets its version by --to-wire. Additional failures are requirements "
+        "that hold for the kit directly at the embedded server of its own version, and do not hold through the gateway.",
         "",
-        "| Kit | Server | Server's version | Hold directly | Hold through the gateway | Do not apply | Additional failures |",
+        "| Kit | Server | Found by | Hold directly | Through the gateway | Do not apply | Additional failures |",
         "|---|---|---|---:|---:|---:|---|",
     ]
     for case, result in found.items():
@@ -100,8 +100,9 @@ def main() -> int:
             wrong = judge(result, found[Case(case.kit, case.kit, "direct")])
             has_failed = has_failed or bool(wrong.keys() - DIFFERENT.keys())
             held = result["must"] + result["should"]
-            sys.stdout.write(f"kit {case.kit}, server {case.server}, {case.mode}: {held} hold, {len(wrong)} more fail\n")
-            sys.stdout.write("".join(f"  {name}: {text}\n" for name, text in wrong.items()))
+            name = f"kit {case.kit}, server {case.server}, {case.mode}"
+            sys.stdout.write(f"{name}: {held} hold, {len(wrong)} more fail\n")
+            sys.stdout.write("".join(f"  {key}: {text}\n" for key, text in wrong.items()))
             sys.stdout.flush()
     if not options.pairs:
         write_section(DOCS / "gateway.md", "conformance", render(found), title="The gateway")
