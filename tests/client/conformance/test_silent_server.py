@@ -34,7 +34,7 @@ class SilentClient(WireClient):
 
 @pytest.mark.parametrize("wire", ["0.3.0", "0.38.0"])
 def test_no_requirement_holds_without_a_response(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broken connection is neither a success nor a rejection; only what discovery found out is not asked again."""
+    """A broken connection is neither a success nor a rejection; only the findings of discovery need no request."""
     monkeypatch.setattr(official_client, "PAUSE_S", 0.0)
     found_out = {f"{service.AREA.prefix}-{row.number:03}" for row in service.OPTIONAL_OPERATIONS}
 
