@@ -218,10 +218,10 @@ def response_info(response: WireResponse) -> ResponseInfo:
     return ResponseInfo(status_code=response.status, headers=headers, text=text)
 
 
-def error_of(request: RequestInfo, response: ResponseInfo, body: Any = None) -> APIStatusError:
+def error_of(request: RequestInfo, response: ResponseInfo) -> APIStatusError:
     """Make the APIStatusError of a response of status >= 300; its text contains the body of the response.
 
-    Its ``body`` is the argument, by default the JSON value of the response or else its text.
+    Its ``body`` is the JSON value of the response, or else its text.
     """
     target = response.headers.get("location", "") if 300 <= response.status_code < 400 else ""
     redirect = f" redirects to {url_without_secrets(target)[:500]}, which is not followed" if target else ""
@@ -229,7 +229,7 @@ def error_of(request: RequestInfo, response: ResponseInfo, body: Any = None) -> 
         f"{request.method} {request.url}: HTTP {response.status_code}{redirect}: {_shorten(response.text)}",
         response=response,
         request=request,
-        body=_decoded(response.text) if body is None else body,
+        body=_decoded(response.text),
     )
 
 

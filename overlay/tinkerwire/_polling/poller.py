@@ -158,7 +158,7 @@ class Poller(Generic[T]):
                         state = state_name(self._record.queue_state)
                         self._trace.add_repeated("unready", self._number, state, len(response.content))
                 else:
-                    wait = await self._delay_after_status(response, body)
+                    wait = await self._delay_after_status(response)
             await asyncio.sleep(min(wait, max(0.0, remaining_s())))
 
     def _read(self, response: WireResponse, body: Any, size: int) -> T:
@@ -200,10 +200,10 @@ class Poller(Generic[T]):
         pause, self._pause = self._pause, min(self._pause * 2, MAX_PAUSE_S)
         return max(pause, min_pause)
 
-    async def _delay_after_status(self, response: WireResponse, body: Any) -> float:
+    async def _delay_after_status(self, response: WireResponse) -> float:
         """Return the wait after an error response, or raise the error when waiting cannot help."""
         request = RequestInfo(method="POST", url=f"{self._connection.base_url}/api/v1/retrieve_future")
-        status_error = error_of(request, response_info(response), body)
+        status_error = error_of(request, response_info(response))
         is_gone = response.status == 410
         try:
             return self._delay_after(self._expired_error(status_error) if is_gone else status_error)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import tinkerwire as tw
-from support.clients import ADAM, open_client
+from support.clients import ADAM, PARAMS, PROMPT, open_client
 from support.optim_steps import NOT_READY, OPTIM_STEP_RESULT, step_metrics
-from support.scripted import ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._polling import poller
+from tinkerwire._transport.poll_connections import PollLimit
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -45,6 +46,22 @@ def test_held_poll_is_repeated_without_a_pause(
     monkeypatch.setattr(poller, "FIRST_PAUSE_S", 300.0)
     held_poll = ScriptedResponse(status=408, delay_s=0.06)
     assert step_metrics(server, training, held_poll, held_poll, held_poll, OPTIM_STEP_RESULT) == {"x:mean": 1.0}
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_polls_of_samples_show_whether_the_server_holds_polls(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
+    """Polls that the server holds leave the number of samples in flight limited; other polls lift the limit."""
+    monkeypatch.setattr(poller, "MIN_HELD_S", 0.05 if is_held else 60.0)
+    unready = ScriptedResponse(status=408, delay_s=0.06)
+    server.on_poll("Sample", in_order(unready, unready, server.healthy_response))
+    with open_client(server.url) as client:
+        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
+        sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
+        sample_polls = client._connection.poll_connections
+        sample_polls.limit = PollLimit(0, "the test allows none")
+        assert sample_polls.has_free is not is_held
 
 
 def test_retry_after_of_a_429_sets_the_pause(server: ScriptedServer, training: tw.TrainingClient) -> None:
