@@ -13,12 +13,13 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import retrieve_future
 
 from ..checks.rejection import Rejection, submit_or_reject
+from ..checks.training_effect import largest_difference
 from ..client.futures import HELD_POLL_TIMEOUT_S, is_final_rejection, is_unready
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..subject.sampler import LOGPROB_TOLERANCE
 from ..subject.server import Server
-from ..subject.training_model import TOKENS, make_datum
+from ..subject.training_model import TOKENS, logprobs_of, make_datum
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("FUT", "futures", "Futures: promises, polls, results and failures")
@@ -309,9 +310,9 @@ async def results_come_in_any_order(server: Server) -> None:
     first = await server.futures.wait(submissions[0])
     expected = [(await model.logprobs([datum]))[0] for datum in data]
     for result, logprobs in zip((first, last), expected, strict=True):
-        found = list(map(float, result.value.loss_fn_outputs[0]["logprobs"].tolist()))
-        close = max(abs(a - b) for a, b in zip(found, logprobs, strict=True)) <= LOGPROB_TOLERANCE
-        expect(close, f"the logprobs {logprobs}", f"{found}", result.exchange)
+        found = logprobs_of(result.value)
+        is_close = largest_difference(found, [logprobs]) <= LOGPROB_TOLERANCE
+        expect(is_close, f"the logprobs {logprobs}", f"{found}", result.exchange)
 
 
 @AREA.must(

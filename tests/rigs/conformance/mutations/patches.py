@@ -65,7 +65,7 @@ def read(content: bytes | None) -> Any:
     """Return the JSON value of a body; None for any other content."""
     try:
         return json.loads(content) if content else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -78,17 +78,32 @@ def change_request(pattern: str, change: Callable[[WireRequest], WireRequest]) -
     around(handle)
 
 
-def change_request_body(pattern: str, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change JSON objects in requests; ``change`` gets the object, and changes it."""
+def change_request_body(pattern: str, change: Callable[[dict[str, Any]], Any], *, is_lenient: bool = False) -> None:
+    """Change JSON objects in requests; ``change`` gets the object, and changes it.
 
-    def changed(request: WireRequest) -> WireRequest:
-        body = read(request.content)
-        if not isinstance(body, dict):
-            return request
-        change(body)
-        return attrs.evolve(request, content=json.dumps(body).encode())
+    Bodies that the contract does not allow stay as they are, as a change could hide what is wrong with them;
+    ``is_lenient`` changes them, too.
+    """
+    original = EmbeddedServer.handle
 
-    change_request(pattern, changed)
+    async def handle(self: EmbeddedServer, request: WireRequest) -> WireResponse:
+        body = read(request.content) if matches(pattern, request) else None
+        if isinstance(body, dict) and (is_lenient or _is_allowed(self, request)):
+            change(body)
+            request = attrs.evolve(request, content=json.dumps(body).encode())
+        return await original(self, request)
+
+    EmbeddedServer.handle = handle  # type: ignore[method-assign]
+
+
+def _is_allowed(server: EmbeddedServer, request: WireRequest) -> bool:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    try:
+        operation, _ = server._router.find(request.method, request.path)
+        server._validator.parse_body(operation, request.content, headers)
+    except HttpError:
+        return False
+    return True
 
 
 def change_response(pattern: str, change: Callable[[WireRequest, WireResponse], WireResponse]) -> None:

@@ -19,14 +19,14 @@ GROUP = Group("Models")
 CREATE = "create_model"
 
 
-def _set_lora(**values: Any) -> None:
+def _set_lora(*, is_lenient: bool = False, **values: Any) -> None:
     def change(body: dict[str, Any]) -> None:
         if isinstance(body.get("lora_config"), dict):
             body["lora_config"].update(
                 {name: value(body) if callable(value) else value for name, value in values.items()}
             )
 
-    patches.change_request_body(CREATE, change)
+    patches.change_request_body(CREATE, change, is_lenient=is_lenient)
 
 
 @GROUP.mutation("MOD-001")
@@ -56,7 +56,12 @@ def rank_is_fixed() -> None:
 @GROUP.mutation("MOD-015")
 def rank_zero_accepted() -> None:
     """A model of rank 0 is created with rank 1."""
-    _set_lora(rank=lambda body: max(1, body["lora_config"].get("rank", 1)))
+
+    def rank_of(body: dict[str, Any]) -> Any:
+        rank = body["lora_config"].get("rank", 1)
+        return 1 if type(rank) is int and rank == 0 else rank
+
+    _set_lora(rank=rank_of, is_lenient=True)
 
 
 @GROUP.mutation("MOD-004", "MOD-005", "MOD-016")
