@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -206,6 +207,30 @@ def test_operation_that_the_server_cannot_cancel_is_logged(
     assert {"load_weights": PATH, "save_weights": "path a"}.get(name, "") in caplog.text
     assert not server.named("cancel_future")
     assert not server.named("unload_model")
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        (ScriptedResponse(drop=True), "create_model"),
+        (ScriptedResponse({"detail": "the worker died"}, status=500), "the server returned HTTP 500"),
+    ],
+    ids=str,
+)
+def test_model_of_a_lost_response_is_logged(
+    server: ScriptedServer, lost: ScriptedResponse, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server may have created a model whose response is lost: it is logged, without a poll for no id."""
+    gate = Gate()
+    server.rules["create_model"] = lambda _: dataclasses.replace(lost, gate=gate)
+    with open_client(server.url, wire_version=OLD) as client:
+        future = START["create_model"](client)
+        server.wait_for_requests("create_model")
+        assert future.cancel()
+        gate.release()
+        wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
+    assert reason in caplog.text
+    assert not server.named("retrieve_future")
 
 
 @pytest.mark.parametrize("name", ["load_weights", "save_weights"])

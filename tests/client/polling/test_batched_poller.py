@@ -137,6 +137,19 @@ def test_errors_of_batched_polls_lose_no_result(
         assert (len(server.named("retrieve_futures")) == polls) is ends_batching
 
 
+def test_number_of_batched_polls_that_fail_is_limited(server: ScriptedServer) -> None:
+    """After six polls that fail, which no other retry multiplies, the sample is polled separately."""
+    server.rules["retrieve_futures"] = lambda _: ScriptedResponse(status=500)
+    with open_sampling_client(server) as sampling:
+        gate = Gate()
+        server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate))
+        future = sampling.sample(PROMPT, 1, PARAMS)
+        server.wait_for(lambda: len(server.polls("Sample")) == 1, "a separate poll")
+        assert len(server.named("retrieve_futures")) == 6
+        gate.release()
+        future.result(TEST_TIMEOUT_S)
+
+
 def test_error_of_a_failed_sample_is_fetched(server: ScriptedServer) -> None:
     """The batched response only reports the failure; the client fetches its error."""
     server.rules["retrieve_futures"] = in_order(

@@ -273,6 +273,16 @@ def test_restart_is_reported_as_session_expired(
         client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
 
 
+def test_session_lost_while_a_result_is_polled_is_reported_with_the_response(
+    server: ScriptedServer, training_with_heartbeats: tw.TrainingClient
+) -> None:
+    """The server that rejects a poll has no session any more; the error has its text."""
+    for name in ("session_heartbeat", "retrieve_future"):
+        server.rules[name] = lambda _: ScriptedResponse({"detail": "no such request"}, status=404)
+    with pytest.raises(tw.SessionExpiredError, match=r"HTTP 404.*no such request"):
+        training_with_heartbeats.optim_step(ADAM).result(TEST_TIMEOUT_S)
+
+
 def test_not_found_in_live_session_stays_not_found(
     server: ScriptedServer, training_with_heartbeats: tw.TrainingClient
 ) -> None:
