@@ -11,7 +11,8 @@ from tinkerwire_base.conversion.versioning import parse_version
 
 from .areas.client_versions import FEATURES, VERSIONS, id_of
 from .official_sdk.official_client import JSON_RESULT
-from .official_sdk.official_steps import SHORT_PROMPT_LOGPROBS, STEPS
+from .official_sdk.sampling_steps import SHORT_PROMPT_LOGPROBS
+from .official_sdk.steps_by_feature import STEPS
 from .outcome import Outcome, Status
 from .requirement import Feature, Level
 
@@ -57,7 +58,7 @@ class BrokenFeature:
     """True if the client's own requests failed; False if the effect follows from another requirement, and shows in
     some situations only."""
     steps: tuple[str, ...] = ()
-    """Names of the steps of ``official_steps`` that failed."""
+    """Names of the steps of ``steps_by_feature`` that failed."""
 
 
 @attrs.frozen

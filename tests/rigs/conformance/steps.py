@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tinkerwire._conformance.official_sdk.official_steps import STEPS
+from tinkerwire._conformance.official_sdk.steps_by_feature import STEPS
 from tinkerwire._conformance.prediction import Prediction
 from tinkerwire._conformance.requirement import Feature
 

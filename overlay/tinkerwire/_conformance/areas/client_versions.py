@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..official_sdk.official_client import OfficialClient
-from ..official_sdk.official_steps import STEPS, run_steps
+from ..official_sdk.step import run_steps
+from ..official_sdk.steps_by_feature import STEPS
 from ..requirement import Area, Feature, Test
 from ..subject.server import Server
 from ..violation import Blocked, Violation

@@ -192,15 +192,17 @@ class OfficialClient:
 
     async def submit(self, call: Call[models.UntypedAPIFuture]) -> models.UntypedAPIFuture:
         """Submit queued work and return its future; raise Violation if the SDK gets none."""
-        name = call.operation.name
-        # Newer versions send forward as a forward_backward.
-        reader = name if self.has(name) else "forward_backward"
-        exchange = await self.send(call)
+        return self.read_future(call.operation.name, await self.send(call))
+
+    def read_future(self, operation: str, exchange: Exchange) -> models.UntypedAPIFuture:
+        """Return the future in the response to an operation; raise Violation if the SDK gets none."""
         if exchange.response is None or not exchange.is_success:
-            raise self.violation(f"a future for {name}", exchange.describe(), exchange)
+            raise self.violation(f"a future for {operation}", exchange.describe(), exchange)
+        # Newer versions send forward as a forward_backward.
+        reader = operation if self.has(operation) else "forward_backward"
         errors = self.client.contract.body_errors(reader, exchange.json())
         if errors:
-            raise self.violation(f"a future for {name}", "; ".join(errors), exchange)
+            raise self.violation(f"a future for {operation}", "; ".join(errors), exchange)
         return self._structure(exchange.json(), models.UntypedAPIFuture, exchange)  # type: ignore[no-any-return]
 
     async def run(self, call: Call[models.UntypedAPIFuture]) -> Any:
@@ -277,7 +279,9 @@ class OfficialClient:
             raise self.violation(f"a value for {kind}", str(error), exchange) from None
 
     def violation(self, expected: str, received: str, exchange: Exchange | None = None) -> Violation:
-        """Return a violation of what this version of the SDK needs."""
+        """Return a violation of what this version of the SDK needs; by default the last exchange proves it."""
+        if exchange is None and self.client.recent:
+            exchange = self.client.recent[-1]
         return Violation(f"{expected} for SDK {self.version}", received, exchange)
 
 
