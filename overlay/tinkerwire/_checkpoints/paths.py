@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import NamedTuple
 
 from tinkerwire_base.validators import require_text
 from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
@@ -11,9 +11,8 @@ CHECKPOINT_TYPES = {segment: kind for kind, segment in CHECKPOINT_SEGMENTS.items
 """The type of a checkpoint by the segment of its path."""
 
 
-@attrs.frozen
-class CheckpointAddress:
-    """The ids of a checkpoint in the URLs of the REST calls."""
+class CheckpointAddress(NamedTuple):
+    """The ids of a checkpoint, in the order of the URLs of the REST calls."""
 
     training_run_id: str
     checkpoint_id: str

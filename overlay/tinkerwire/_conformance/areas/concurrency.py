@@ -7,14 +7,7 @@ import asyncio
 from tinkerwire_generated import models
 from tinkerwire_generated.api.session import session_heartbeat
 
-from ..checks.training_effect import (
-    OTHER_TOKENS,
-    RATE,
-    Rows,
-    expect_change,
-    expect_same,
-    weighted,
-)
+from ..checks.training_effect import OTHER_TOKENS, RATE, Rows, expect_change, expect_same, weighted
 from ..client.futures import QueuedWork, Result
 from ..requirement import Area, Breakage, Feature
 from ..subject.sampler import OpenSampler

@@ -10,22 +10,18 @@ from email.utils import parsedate_to_datetime
 from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import get_checkpoint_archive_url, get_external_weights_urls
 from tinkerwire_generated.api.weights import copy_weights, save_weights_external
-from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 
 from ..._checkpoints.paths import parse_checkpoint_address
+from ..checks.breakages import cannot_manage
 from ..checks.checkpoint_lists import absent_address, sampler_path, training_path, with_zone
 from ..checks.rejection import require_rejected_call
-from ..checks.saved_weights import ABSENT_NAME, expect_equal, get_logprobs, trained_checkpoint
+from ..checks.saved_weights import ABSENT_NAME, expect_restored, trained_checkpoint
 from ..exchange import Exchange
-from ..requirement import Area, Breakage, Feature
+from ..requirement import Area
 from ..subject.server import Server
 from ..violation import NotApplicable, Violation, expect
 
 AREA = Area("DLD", "downloads", "Downloads and copies of weights")
-
-
-def _cannot(effect: str, oldest: str = "0.3.0", newest: str | None = None) -> Breakage:
-    return Breakage(oldest, newest, Feature.MANAGE, effect)
 
 
 @AREA.should(
@@ -35,7 +31,7 @@ def _cannot(effect: str, oldest: str = "0.3.0", newest: str | None = None) -> Br
     contract="get_checkpoint_archive_url 302",
     remedy="Redirect to the URL of an archive, with its expiry in the header Expires.",
     needs=("WGT-006",),
-    breaks=[_cannot("cannot download checkpoints", newest="0.35.0")],
+    breaks=[cannot_manage("cannot download checkpoints", newest="0.35.0")],
 )
 async def archive_has_url(server: Server) -> None:
     """get_checkpoint_archive_url gives the URL of an archive, which has not expired."""
@@ -52,7 +48,7 @@ async def archive_has_url(server: Server) -> None:
     contract="get_checkpoint_archive_url 302",
     remedy="Serve the archive, a tar that may be compressed, at its URL to clients without a key.",
     needs=("DLD-001",),
-    breaks=[_cannot("cannot download checkpoints", newest="0.35.0")],
+    breaks=[cannot_manage("cannot download checkpoints", newest="0.35.0")],
 )
 async def archive_is_whole(server: Server) -> None:
     """The URL of an archive serves a complete tar with at least one file, without a key."""
@@ -76,8 +72,7 @@ async def archive_is_whole(server: Server) -> None:
 )
 async def archive_of_unknown_is_an_error(server: Server) -> None:
     """get_checkpoint_archive_url of a checkpoint that does not exist is answered with a 4xx."""
-    absent = await absent_address(server, "sampler")
-    await require_rejected_call(server, get_checkpoint_archive_url(absent.training_run_id, absent.checkpoint_id))
+    await require_rejected_call(server, get_checkpoint_archive_url(*await absent_address(server, "sampler")))
 
 
 @AREA.should(
@@ -86,14 +81,14 @@ async def archive_of_unknown_is_an_error(server: Server) -> None:
     contract=("save_weights_external 200", "SaveWeightsExternalResponseInternal.path"),
     remedy="Save the weights as files, and return the path tinker://RUN/external_weights/NAME.",
     needs=("WGT-001",),
-    breaks=[_cannot("cannot download checkpoints", "0.28.1")],
+    breaks=[cannot_manage("cannot download checkpoints", "0.28.1")],
 )
 async def external_save_returns_path(server: Server) -> None:
     """save_weights_external ends with the path tinker://RUN/external_weights/NAME."""
     model = await server.model()
     name = server.new_name()
     path, _, exchange = await _save_external(server, name)
-    expected = f"{TINKER_SCHEME}{model.id}/{CHECKPOINT_SEGMENTS['external']}/{name}"
+    expected = model.checkpoint_path("external", name)
     expect(path == expected, expected, path, exchange)
 
 
@@ -107,14 +102,12 @@ async def external_save_returns_path(server: Server) -> None:
     ),
     remedy="Serve each file at its URL to clients without a key; size_bytes is the size of all files.",
     needs=("DLD-004",),
-    breaks=[_cannot("cannot download checkpoints", "0.28.1")],
+    breaks=[cannot_manage("cannot download checkpoints", "0.28.1")],
 )
 async def external_weights_can_be_downloaded(server: Server) -> None:
     """The URLs of external weights serve files of the stated size, without a key."""
     path, size, _ = await _save_external(server, server.new_name())
-    address = parse_checkpoint_address(path)
-    call = get_external_weights_urls(address.training_run_id, address.checkpoint_id)
-    answer, exchange = await server.client.call(call)
+    answer, exchange = await server.client.call(get_external_weights_urls(*parse_checkpoint_address(path)))
     expect(bool(answer.urls), "at least one file", "none", exchange)
     expires = with_zone(answer.expires)
     expect(expires > datetime.now(timezone.utc), "an expiry in the future", expires.isoformat(), exchange)
@@ -134,10 +127,9 @@ async def external_weights_can_be_downloaded(server: Server) -> None:
 )
 async def urls_of_other_weights_are_an_error(server: Server) -> None:
     """get_external_weights_urls of unknown weights, or of weights for training, is answered with a 4xx."""
-    absent = await absent_address(server, "external")
-    await require_rejected_call(server, get_external_weights_urls(absent.training_run_id, absent.checkpoint_id))
-    address = parse_checkpoint_address(await training_path(server))
-    await require_rejected_call(server, get_external_weights_urls(address.training_run_id, address.checkpoint_id))
+    other = parse_checkpoint_address(await training_path(server))
+    for address in (await absent_address(server, "external"), other):
+        await require_rejected_call(server, get_external_weights_urls(*address))
 
 
 # --- copies -----------------------------------------------------------------------------------------------------------
@@ -149,7 +141,7 @@ async def urls_of_other_weights_are_an_error(server: Server) -> None:
     contract=("copy_weights 200", "CopyWeightsResponse.tinker_path"),
     remedy="Copy the weights to a path of their own, and keep them when the source is deleted.",
     needs=("WGT-003",),
-    breaks=[_cannot("cannot copy weights", "0.26.2")],
+    breaks=[cannot_manage("cannot copy weights", "0.26.2")],
 )
 async def copy_has_own_weights(server: Server) -> None:
     """copy_weights returns another path, from which the same weights can be loaded."""
@@ -157,9 +149,7 @@ async def copy_has_own_weights(server: Server) -> None:
     copied, exchange = await server.client.call(copy_weights(body=await _copy_request(server, source.path)))
     server.saved_paths.append(copied.tinker_path)
     expect(copied.tinker_path != source.path, "another path", copied.tinker_path, exchange)
-    model = await server.new_model()
-    await model.load_weights(copied.tinker_path, optimizer=False)
-    expect_equal("the log probabilities of the source", await get_logprobs(model), source.saved, exchange)
+    await expect_restored(server, copied.tinker_path, "the log probabilities of the source", source.saved)
 
 
 @AREA.may(
@@ -172,14 +162,13 @@ async def copy_has_own_weights(server: Server) -> None:
 async def copy_of_unknown_is_an_error(server: Server) -> None:
     """copy_weights of weights that do not exist is answered with a 4xx."""
     model = await server.model()
-    path = f"{TINKER_SCHEME}{model.id}/{CHECKPOINT_SEGMENTS['training']}/{ABSENT_NAME}"
+    path = model.checkpoint_path("training", ABSENT_NAME)
     await require_rejected_call(server, copy_weights(body=await _copy_request(server, path)))
 
 
 async def _archive_url(server: Server) -> tuple[str, datetime | None, Exchange]:
     """Return the URL of the archive of a checkpoint, and its expiry."""
-    address = parse_checkpoint_address(await sampler_path(server))
-    call = get_checkpoint_archive_url(address.training_run_id, address.checkpoint_id)
+    call = get_checkpoint_archive_url(*parse_checkpoint_address(await sampler_path(server)))
     exchange = await server.client.send_call(call)
     if exchange.status == 302 and exchange.response:
         url, expires = exchange.response.headers.get("location", ""), exchange.response.headers.get("expires")

@@ -10,17 +10,14 @@ from tinkerwire_generated.api.sampling import get_sampler
 from tinkerwire_generated.api.session import get_session, list_sessions, search_sessions
 from tinkerwire_generated.api.training import create_model
 
-from ..checks.checkpoint_lists import find_in_pages, has_zone, new_path, sampler_path
+from ..checks.breakages import cannot_manage
+from ..checks.checkpoint_lists import expect_adapter, find_in_pages, has_zone, new_path, sampler_path
 from ..checks.rejection import require_rejected_call
 from ..requirement import Area, Breakage, Feature
-from ..subject.server import LORA_RANK, Server
+from ..subject.server import Server
 from ..violation import NotApplicable, expect
 
 AREA = Area("RUN", "runs", "Training runs, sessions and samplers in lists")
-
-
-def _cannot(effect: str, oldest: str = "0.3.0") -> Breakage:
-    return Breakage(oldest, None, Feature.MANAGE, effect)
 
 
 @AREA.should(
@@ -31,7 +28,7 @@ def _cannot(effect: str, oldest: str = "0.3.0") -> Breakage:
     needs=("MOD-001",),
     breaks=[
         Breakage("0.3.0", "0.5.1", Feature.SAVE, "cannot create a training client from saved weights"),
-        _cannot("cannot describe a run"),
+        cannot_manage("cannot describe a run"),
     ],
 )
 async def run_describes_model(server: Server) -> None:
@@ -39,10 +36,7 @@ async def run_describes_model(server: Server) -> None:
     model = await server.model()
     run, exchange = await server.client.call(get_training_run(model.id))
     expect(run.training_run_id == model.id, f"the run {model.id}", run.training_run_id, exchange)
-    base_model = await server.base_model()
-    expect(run.base_model == base_model, f"the base model {base_model}", run.base_model, exchange)
-    adapter = (run.is_lora, run.lora_rank)
-    expect(adapter == (True, LORA_RANK), f"an adapter of rank {LORA_RANK}", str(adapter), exchange)
+    await expect_adapter(server, run, exchange)
 
 
 @AREA.should(
@@ -51,7 +45,7 @@ async def run_describes_model(server: Server) -> None:
     contract=("TrainingRun.last_checkpoint", "TrainingRun.last_sampler_checkpoint"),
     remedy="Set last_checkpoint and last_sampler_checkpoint to the newest checkpoint of each kind.",
     needs=("RUN-001", "WGT-005", "WGT-006"),
-    breaks=[_cannot("finds no checkpoint to resume from")],
+    breaks=[cannot_manage("finds no checkpoint to resume from")],
 )
 async def run_has_newest_checkpoints(server: Server) -> None:
     """get_training_run gives the newest checkpoint for training, and the newest for sampling."""
@@ -85,7 +79,7 @@ async def unknown_run_is_an_error(server: Server) -> None:
     contract=("list_training_runs 200", "TrainingRunsResponse.training_runs"),
     remedy="List the runs of all models of the caller.",
     needs=("MOD-001",),
-    breaks=[_cannot("does not list runs that exist")],
+    breaks=[cannot_manage("does not list runs that exist")],
 )
 async def run_list_has_model(server: Server) -> None:
     """The list of runs has the run of each model."""
@@ -104,7 +98,7 @@ async def run_list_has_model(server: Server) -> None:
     contract=("list_training_runs 200", "Cursor.total_count", "Cursor.limit", "Cursor.offset"),
     remedy="Apply limit and offset, and give the cursor with them and the number of all runs.",
     needs=("RUN-004",),
-    breaks=[_cannot("lists runs twice, or not all of them")],
+    breaks=[cannot_manage("lists runs twice, or not all of them")],
 )
 async def run_list_has_pages(server: Server) -> None:
     """The list of runs has pages, which limit and offset select and the cursor describes."""
@@ -127,7 +121,7 @@ async def run_list_has_pages(server: Server) -> None:
     contract=("CreateModelRequest.user_metadata", "TrainingRun.user_metadata"),
     remedy="Keep user_metadata of create_model, and give it with the run.",
     needs=("RUN-001",),
-    breaks=[_cannot("does not show the metadata of a run")],
+    breaks=[cannot_manage("does not show the metadata of a run")],
 )
 async def run_has_metadata(server: Server) -> None:
     """get_training_run gives the user_metadata of create_model."""
@@ -143,7 +137,7 @@ async def run_has_metadata(server: Server) -> None:
     operations=("list_sessions",),
     contract=("list_sessions 200", "ListSessionsResponse.sessions"),
     remedy="List the sessions of the caller.",
-    breaks=[_cannot("does not list sessions that exist", "0.5.1")],
+    breaks=[cannot_manage("does not list sessions that exist", "0.5.1")],
 )
 async def session_list_has_session(server: Server) -> None:
     """The list of sessions has each session."""
@@ -159,7 +153,7 @@ async def session_list_has_session(server: Server) -> None:
     contract="list_sessions 200",
     remedy="Apply limit and offset.",
     needs=("RUN-007",),
-    breaks=[_cannot("lists sessions twice, or not all of them", "0.5.1")],
+    breaks=[cannot_manage("lists sessions twice, or not all of them", "0.5.1")],
 )
 async def session_list_has_pages(server: Server) -> None:
     """The list of sessions has pages, which limit and offset select."""
@@ -179,7 +173,7 @@ async def session_list_has_pages(server: Server) -> None:
     contract=("get_session 200", "GetSessionResponse.training_run_ids", "GetSessionResponse.sampler_ids"),
     remedy="List the models and the sampling sessions that were created in the session.",
     needs=("MOD-001", "SMP-001"),
-    breaks=[_cannot("does not find the runs of a session", "0.5.1")],
+    breaks=[cannot_manage("does not find the runs of a session", "0.5.1")],
 )
 async def session_lists_models_and_samplers(server: Server) -> None:
     """get_session lists the models and the sampling sessions of the session, and of no other."""
@@ -243,7 +237,7 @@ async def unknown_sampler_is_an_error(server: Server) -> None:
     operations=("search_sessions",),
     contract=("search_sessions 200", "SessionSearchRequest.session_id", "SessionSearchResponse"),
     remedy="Find sessions by their id.",
-    breaks=[_cannot("cannot search for sessions", "0.36.0")],
+    breaks=[cannot_manage("cannot search for sessions", "0.36.0")],
 )
 async def search_finds_session(server: Server) -> None:
     """search_sessions with the id of a session finds this session alone."""
@@ -262,7 +256,7 @@ async def search_finds_session(server: Server) -> None:
     contract="TrainingRun.last_request_time",
     remedy="Give times with their zone, as in 2026-01-31T12:00:00Z.",
     needs=("RUN-001",),
-    breaks=[_cannot("gets a time without zone, which cannot be compared with others")],
+    breaks=[cannot_manage("gets a time without zone, which cannot be compared with others")],
 )
 async def run_time_has_zone(server: Server) -> None:
     """The last_request_time of a run has a time zone, and does not run backwards."""

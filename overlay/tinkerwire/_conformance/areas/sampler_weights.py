@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
-
 from ..checks.saved_weights import (
     ABSENT_NAME,
     MALFORMED_PATHS,
@@ -107,7 +105,7 @@ async def session_weights_stay(server: Server) -> None:
 async def unknown_sampler_path_is_refused(server: Server) -> None:
     """A sampling session on weights that do not exist is refused, or its samples are."""
     model = await server.model()
-    await expect_no_sampler(server, f"{TINKER_SCHEME}{model.id}/{CHECKPOINT_SEGMENTS['sampler']}/{ABSENT_NAME}")
+    await expect_no_sampler(server, model.checkpoint_path("sampler", ABSENT_NAME))
 
 
 @AREA.must(

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from tinkerwire_generated import models
-from tinkerwire_generated.api.sampling import (
-    asample,
-    create_sampling_session,
-    get_sampler,
-    join_sampling_session,
-)
+from tinkerwire_generated.api.sampling import asample, create_sampling_session, get_sampler, join_sampling_session
 from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
 from ..exchange import Exchange

@@ -1,4 +1,4 @@
-"""Checkpoints in lists: shared ones to look for, and the search for them through all pages."""
+"""Checkpoints in lists and descriptions: shared ones to look for, and the search for them through all pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS
 
 from ..._checkpoints.paths import CheckpointAddress, parse_checkpoint_address
 from ..exchange import Exchange
-from ..subject.server import MAX_PAGES, PAGE_LENGTH, Server
-from ..violation import Violation
+from ..subject.server import LORA_RANK, MAX_PAGES, PAGE_LENGTH, Server
+from ..violation import Violation, expect
 from .saved_weights import ABSENT_NAME
 
 Page = TypeVar("Page")
@@ -57,6 +57,16 @@ async def find_in_pages(
         number += 1
         if not keys or number == MAX_PAGES:
             raise Violation(f"{key} in the list", f"a list without it in {number} pages of {PAGE_LENGTH}", exchange)
+
+
+async def expect_adapter(
+    server: Server, described: models.WeightsInfoResponse | models.TrainingRun, exchange: Exchange
+) -> None:
+    """Raise Violation unless a description has the base model and the rank of the models of tests."""
+    base_model = await server.base_model()
+    expect(described.base_model == base_model, f"the base model {base_model}", described.base_model, exchange)
+    adapter = (described.is_lora, described.lora_rank)
+    expect(adapter == (True, LORA_RANK), f"an adapter of rank {LORA_RANK}", str(adapter), exchange)
 
 
 async def new_path(server: Server) -> str:

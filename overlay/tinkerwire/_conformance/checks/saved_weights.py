@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
 from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import delete_checkpoint
 from tinkerwire_generated.api.sampling import create_sampling_session
-from tinkerwire_generated.api.weights import save_weights, save_weights_for_sampler
 from tinkerwire_generated.constants import TINKER_SCHEME
 
 from ..._checkpoints.paths import parse_checkpoint_address
-from ..client.futures import Result, is_final_rejection
+from ..client.futures import is_final_rejection
 from ..exchange import Exchange
 from ..subject.sampler import LOGPROB_TOLERANCE, OpenSampler
 from ..subject.server import Server
@@ -76,21 +74,10 @@ async def make_step(model: TrainingModel) -> list[float]:
     return await get_logprobs(model)
 
 
-async def save(model: TrainingModel, name: str, **fields: Any) -> Result:
-    """Save weights and optimizer; ``fields`` are further ones of SaveWeightsRequest."""
-    body = models.SaveWeightsRequest(model_id=model.id, path=name, seq_id=model.take_seq_id(), **fields)
-    result = await model.futures.run(save_weights(body=body))
-    model.saved_paths.append(result.value.path)
-    return result
-
-
 async def save_into_session(server: Server, model: TrainingModel) -> OpenSampler:
     """Return the sampling session of save_weights_for_sampler."""
     number = server.take_sampler_seq_id(await server.session())
-    body = models.SaveWeightsForSamplerRequest(
-        model_id=model.id, sampling_session_seq_id=number, seq_id=model.take_seq_id()
-    )
-    result = await server.futures.run(save_weights_for_sampler(body=body))
+    result = await server.futures.run(model.save_for_sampler_call(None, sampling_session_seq_id=number))
     session_id = result.value.sampling_session_id
     expect(bool(session_id), "a sampling_session_id", repr(session_id), result.exchange)
     return OpenSampler(server.client, session_id)
@@ -98,9 +85,7 @@ async def save_into_session(server: Server, model: TrainingModel) -> OpenSampler
 
 async def delete(server: Server, path: str) -> None:
     """Delete a checkpoint; raise Blocked if the server does not."""
-    address = parse_checkpoint_address(path)
-    call = delete_checkpoint(address.training_run_id, address.checkpoint_id)
-    exchange = await server.client.send_call(call)
+    exchange = await server.client.send_call(delete_checkpoint(*parse_checkpoint_address(path)))
     if not exchange.is_success:
         raise Blocked(f"delete_checkpoint: {exchange.describe()}", exchange)
 
@@ -151,6 +136,13 @@ def expect_equal(what: str, received: Sequence[float], expected: Sequence[float]
         f"a difference of {difference:.2g}",
         exchange,
     )
+
+
+async def expect_restored(server: Server, path: str, what: str, expected: Sequence[float]) -> None:
+    """Raise Violation unless a new model has certain log probabilities after it has loaded a checkpoint."""
+    model = await server.new_model()
+    result = await model.load_weights(path, optimizer=False)
+    expect_equal(what, await get_logprobs(model), expected, result.exchange)
 
 
 async def expect_weights(

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from tinkerwire_base.call import Call
 from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import get_external_weights_urls, get_training_run
-from tinkerwire_generated.api.weights import (
-    load_weights,
-    save_weights,
-    save_weights_external,
-    save_weights_for_sampler,
-    weights_info,
-)
+from tinkerwire_generated.api.weights import load_weights, save_weights_external, weights_info
 from tinkerwire_generated.constants import TINKER_SCHEME
 
-from ..subject.training_model import TrainingModel
 from .official_client import Failure, OfficialClient
 from .sampling_steps import open_sampler, sample
 from .step import Step, require
@@ -29,28 +21,19 @@ async def save_state(sdk: OfficialClient) -> None:
     """Create a model and save its state."""
     sdk.has_tried_to_save = True
     sdk.model = await new_model(sdk)
-    name = sdk.server.new_name()
-    body = models.SaveWeightsRequest(model_id=sdk.model.id, path=name, seq_id=sdk.model.take_seq_id())
-    saved = await sdk.run(save_weights(body=body))
+    saved = await sdk.run(sdk.model.save_weights_call(sdk.server.new_name()))
     sdk.server.saved_paths.append(saved.path)
     sdk.state_path = saved.path
 
 
-def _load_call(sdk: OfficialClient, model: TrainingModel, path: str) -> Call[models.UntypedAPIFuture]:
-    optimizer = False if sdk.knows("LoadWeightsRequest", "optimizer") else None
-    body = models.LoadWeightsRequest(model_id=model.id, path=path, seq_id=model.take_seq_id(), optimizer=optimizer)
-    return load_weights(body=body)
-
-
 async def _load_state(sdk: OfficialClient) -> None:
-    await sdk.run(_load_call(sdk, require(sdk.model), require(sdk.state_path)))
+    await sdk.run(require(sdk.model).load_weights_call(require(sdk.state_path)))
 
 
 async def _save_for_sampler(sdk: OfficialClient) -> None:
     model = require(sdk.model)
     sdk.sampler_name = sdk.server.new_name()
-    body = models.SaveWeightsForSamplerRequest(model_id=model.id, path=sdk.sampler_name, seq_id=model.take_seq_id())
-    saved = await sdk.run(save_weights_for_sampler(body=body))
+    saved = await sdk.run(model.save_for_sampler_call(sdk.sampler_name))
     if saved.path is None:
         raise sdk.violation("the path of the saved weights", "none")
     sdk.server.saved_paths.append(saved.path)
@@ -64,10 +47,7 @@ async def _sample_saved_weights(sdk: OfficialClient) -> None:
 
 async def _save_and_sample(sdk: OfficialClient) -> None:
     model = require(sdk.model)
-    body = models.SaveWeightsForSamplerRequest(
-        model_id=model.id, sampling_session_seq_id=sdk.take_sampler_seq_id(), seq_id=model.take_seq_id()
-    )
-    saved = await sdk.run(save_weights_for_sampler(body=body))
+    saved = await sdk.run(model.save_for_sampler_call(None, sampling_session_seq_id=sdk.take_sampler_seq_id()))
     if saved.sampling_session_id is None:
         raise sdk.violation("a sampling_session_id", "none")
     if saved.path is not None and not sdk.is_at_least(REQUIRES_NO_PATH_UNTIL):
@@ -92,7 +72,8 @@ async def _model_from_state(sdk: OfficialClient) -> None:
         rank = (await sdk.call(get_training_run(split_checkpoint_path(sdk, path)[0]))).lora_rank
     if rank is None:
         raise sdk.violation("a lora_rank", "none")
-    await sdk.run(_load_call(sdk, await new_model(sdk, rank), path))
+    model = await new_model(sdk, rank)
+    await sdk.run(model.load_weights_call(path))
 
 
 async def _save_external(sdk: OfficialClient) -> None:
@@ -106,7 +87,7 @@ async def _save_external(sdk: OfficialClient) -> None:
 
 
 async def _fail_to_load(sdk: OfficialClient) -> None:
-    exchange = await sdk.send(_load_call(sdk, require(sdk.model), UNKNOWN_STATE))
+    exchange = await sdk.send(require(sdk.model).load_weights_call(UNKNOWN_STATE))
     if exchange.is_client_error:
         return
     future = sdk.read_future("load_weights", exchange)

@@ -180,9 +180,8 @@ class Scene:
             )
             return copy_weights(body=body)
         if operation == "set_checkpoint_ttl":
-            address = parse_checkpoint_address(self.path)
             ttl = models.SetCheckpointTtlRequest(ttl_seconds=7200)
-            return set_checkpoint_ttl(address.training_run_id, address.checkpoint_id, body=ttl)
+            return set_checkpoint_ttl(*parse_checkpoint_address(self.path), body=ttl)
         raise ValueError(f"no valid request of {operation} is known")
 
     async def body(self, operation: str) -> tuple[str, str, dict[str, Any]]:

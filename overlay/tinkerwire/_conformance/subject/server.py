@@ -260,8 +260,7 @@ class Server:
         await self._unload([*self._local_models, *self._shared_models])
         for path in dict.fromkeys([*self.saved_paths, *await self._list_own_checkpoints()]):
             with suppress(Exception):
-                address = parse_checkpoint_address(path)
-                await self.client.call(delete_checkpoint(address.training_run_id, address.checkpoint_id))
+                await self.client.call(delete_checkpoint(*parse_checkpoint_address(path)))
         if self.contract.has_operation("finish_session"):
             for session_id in self._sessions:
                 with suppress(Exception):

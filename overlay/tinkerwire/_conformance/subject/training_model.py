@@ -10,6 +10,7 @@ from tinkerwire_base.call import Call
 from tinkerwire_generated import models
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.api.weights import load_weights, save_weights, save_weights_for_sampler
+from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 
 from ..client.futures import Futures, QueuedWork, Result
 from ..client.wire_client import WireClient
@@ -86,6 +87,10 @@ class TrainingModel:
         self.next_seq_id += 1
         return self.next_seq_id - 1
 
+    def checkpoint_path(self, kind: str, name: str) -> str:
+        """Return the path that the contract has for a checkpoint of a kind: training, sampler or external."""
+        return f"{TINKER_SCHEME}{self.id}/{CHECKPOINT_SEGMENTS[kind]}/{name}"
+
     # --- calls: they leave the seq_id to the caller, or take the next one ---------------------------------------------
 
     def forward_backward_call(
@@ -128,6 +133,16 @@ class TrainingModel:
         )
         return optim_step(body=body)
 
+    def save_weights_call(self, name: str | None, **fields: Any) -> Call[models.UntypedAPIFuture]:
+        """Return a call of save_weights; ``fields`` are further ones of SaveWeightsRequest."""
+        body = models.SaveWeightsRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
+        return save_weights(body=body)
+
+    def save_for_sampler_call(self, name: str | None, **fields: Any) -> Call[models.UntypedAPIFuture]:
+        """Return a call of save_weights_for_sampler; ``fields`` are further ones of SaveWeightsForSamplerRequest."""
+        body = models.SaveWeightsForSamplerRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
+        return save_weights_for_sampler(body=body)
+
     def load_weights_call(self, path: str, *, optimizer: bool = False) -> Call[models.UntypedAPIFuture]:
         """Return a call of load_weights; the oldest wire versions leave open whether the optimizer is loaded."""
         has_choice = self._client.contract.has_field("LoadWeightsRequest", "optimizer")
@@ -165,22 +180,24 @@ class TrainingModel:
         response: models.OptimStepResponse = result.value
         return response
 
+    async def save(self, call: Call[models.UntypedAPIFuture]) -> Result:
+        """Save weights, and note their path; an interruption of the run does not end the save."""
+        return await asyncio.shield(self._save(call))
+
+    async def _save(self, call: Call[models.UntypedAPIFuture]) -> Result:
+        result = await self.futures.run(call)
+        self.saved_paths.append(result.value.path or "")
+        return result
+
     async def save_weights(self, name: str, **fields: Any) -> str:
         """Save weights and optimizer, and return the path."""
-        body = models.SaveWeightsRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
-        return await asyncio.shield(self._save(save_weights(body=body)))
+        result = await self.save(self.save_weights_call(name, **fields))
+        return result.value.path or ""
 
     async def save_for_sampler(self, name: str, **fields: Any) -> str:
         """Save weights to sample from under a name, and return the path."""
-        body = models.SaveWeightsForSamplerRequest(model_id=self.id, path=name, seq_id=self.take_seq_id(), **fields)
-        return await asyncio.shield(self._save(save_weights_for_sampler(body=body)))
-
-    async def _save(self, call: Call[models.UntypedAPIFuture]) -> str:
-        """Save weights; callers shield this, so that the path is known also if the run is interrupted."""
-        result = await self.futures.run(call)
-        path: str = result.value.path or ""
-        self.saved_paths.append(path)
-        return path
+        result = await self.save(self.save_for_sampler_call(name, **fields))
+        return result.value.path or ""
 
     async def load_weights(self, path: str, *, optimizer: bool) -> Result:
         """Load a checkpoint into this model."""

@@ -6,21 +6,14 @@ import attrs
 
 from ...checks.breakages import WRONG_NUMBERS
 from ...checks.rejection import find_rejection, require_rejection, submit_or_reject
-from ...checks.training_effect import (
-    OTHER_TOKENS,
-    expect_loss,
-)
+from ...checks.training_effect import OTHER_TOKENS, expect_loss
 from ...client.futures import RESULT_TIMEOUT_S
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...subject.training_model import CROSS_ENTROPY, TOKENS, logprobs_of, make_datum, make_loss_datum
 from ...violation import NotApplicable, expect
 from .area import AREA
-from .policy_loss import (
-    ADVANTAGES,
-    IMPORTANCE_SAMPLING,
-    floats,
-)
+from .policy_loss import ADVANTAGES, IMPORTANCE_SAMPLING, floats
 
 UNKNOWN_LOSS = b"no_such_loss_"
 """As long as cross_entropy, which it replaces in requests of any encoding."""

@@ -6,9 +6,7 @@ import attrs
 
 from ...checks import loss_formulas
 from ...checks.breakages import WRONG_NUMBERS
-from ...checks.training_effect import (
-    expect_loss,
-)
+from ...checks.training_effect import expect_loss
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...subject.training_model import TOKENS, logprobs_of

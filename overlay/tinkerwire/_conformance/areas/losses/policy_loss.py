@@ -8,14 +8,7 @@ from typing import Any
 from tinkerwire_generated import models
 
 from ...checks.rejection import find_rejection, submit_or_reject
-from ...checks.training_effect import (
-    LARGE_RATE,
-    OTHER_TOKENS,
-    RATE,
-    expect_change,
-    expect_loss,
-    expect_same,
-)
+from ...checks.training_effect import LARGE_RATE, OTHER_TOKENS, RATE, expect_change, expect_loss, expect_same
 from ...subject.server import Server
 from ...subject.training_model import TOKENS, TrainingModel, logprobs_of, make_datum, make_loss_datum
 from ...violation import NotApplicable, Violation

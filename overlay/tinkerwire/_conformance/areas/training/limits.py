@@ -8,11 +8,7 @@ from tinkerwire_generated.api.service import get_server_capabilities
 
 from ...checks.breakages import WRONG_NUMBERS
 from ...checks.rejection import require_rejection
-from ...checks.training_effect import (
-    OTHER_TOKENS,
-    THIRD_TOKENS,
-    expect_same,
-)
+from ...checks.training_effect import OTHER_TOKENS, THIRD_TOKENS, expect_same
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...subject.training_model import TOKENS, TrainingModel, make_datum

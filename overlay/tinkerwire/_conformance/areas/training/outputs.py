@@ -9,12 +9,7 @@ import numpy as np
 from tinkerwire_generated import models
 
 from ...checks.breakages import WRONG_NUMBERS
-from ...checks.training_effect import (
-    OTHER_TOKENS,
-    THIRD_TOKENS,
-    expect_loss,
-    expect_same,
-)
+from ...checks.training_effect import OTHER_TOKENS, THIRD_TOKENS, expect_loss, expect_same
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
 from ...subject.training_model import TOKENS, logprobs_of, make_datum
