@@ -276,12 +276,15 @@ def saved_session_samples_base() -> None:
     patches.replace(handlers, "_open_sampler", make)
 
 
-@GROUP.mutation("SWT-004")
-def sampler_follows_model() -> None:
-    """The sampling session of save_weights_for_sampler follows each step of the model."""
+def _follow_steps() -> dict[int, list[Any]]:
+    """Let the sampling sessions of save_weights_for_sampler follow each step of their models.
+
+    Returns:
+        The weights that follow a model, by the id of its engine; further ones can be added.
+    """
     followers: dict[int, list[Any]] = {}
 
-    def make(original: Any) -> Any:
+    def follow_saved(original: Any) -> Any:
         def open_sampler(state: Any, model: Any, sampler: Any) -> Any:
             result = original(state, model, sampler)
             followers.setdefault(id(model.engine), []).append(sampler.weights)
@@ -298,8 +301,15 @@ def sampler_follows_model() -> None:
 
         return optim_step
 
-    patches.replace(handlers, "_open_sampler", make)
+    patches.replace(handlers, "_open_sampler", follow_saved)
     patches.replace(LoraModel, "optim_step", make_step)
+    return followers
+
+
+@GROUP.mutation("SWT-004")
+def sampler_follows_model() -> None:
+    """The sampling session of save_weights_for_sampler follows each step of the model."""
+    _follow_steps()
 
 
 @GROUP.mutation("SWT-005", "SWT-006", "SWT-007", "SWT-008")
@@ -362,15 +372,7 @@ def unload_deletes() -> None:
 @GROUP.mutation("SWT-003", "SWT-004")
 def samplers_follow_models() -> None:
     """All sampling sessions on weights of a model follow its steps."""
-    followers: dict[int, list[Any]] = {}
-
-    def follow_saved(original: Any) -> Any:
-        def open_sampler(state: Any, model: Any, sampler: Any) -> Any:
-            result = original(state, model, sampler)
-            followers.setdefault(id(model.engine), []).append(sampler.weights)
-            return result
-
-        return open_sampler
+    followers = _follow_steps()
 
     def follow_path(original: Any, state: Any, session_id: Any, base_model: Any, path: Any) -> Any:
         session = original(state, session_id, base_model, path)
@@ -380,15 +382,4 @@ def samplers_follow_models() -> None:
                 followers.setdefault(id(model.engine), []).append(session.weights)
         return session
 
-    def make_step(original: Any) -> Any:
-        def optim_step(self: Any, *args: Any, **settings: Any) -> Any:
-            result = original(self, *args, **settings)
-            for weights in followers.get(id(self), []):
-                weights.adapter = self.adapter_snapshot()
-            return result
-
-        return optim_step
-
-    patches.replace(handlers, "_open_sampler", follow_saved)
     _change_session(follow_path)
-    patches.replace(LoraModel, "optim_step", make_step)
