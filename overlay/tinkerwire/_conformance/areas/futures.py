@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -12,9 +13,9 @@ import orjson
 from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import retrieve_future
 
+from ..checks.differences import largest_difference
 from ..checks.rejection import Rejection, submit_or_reject
-from ..checks.training_effect import largest_difference
-from ..client.futures import HELD_POLL_TIMEOUT_S, is_final_rejection, is_unready
+from ..client.futures import HELD_POLL_TIMEOUT_S, QueuedWork, is_final_rejection, is_unready
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..subject.sampler import LOGPROB_TOLERANCE
@@ -110,8 +111,7 @@ async def poll_is_held(server: Server) -> None:
 )
 async def result_can_be_fetched_twice(server: Server) -> None:
     """A result can be fetched again, and is the same to the byte."""
-    model = await server.model()
-    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    submission = await _submit_forward(server)
     first = await server.futures.wait(submission)
     second = await server.futures.poll(submission)
     same = second.status == 200 and second.content == first.exchange.content
@@ -127,8 +127,7 @@ async def result_can_be_fetched_twice(server: Server) -> None:
 )
 async def concurrent_polls_get_the_result(server: Server) -> None:
     """Two polls for one result at the same time both get it."""
-    model = await server.model()
-    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    submission = await _submit_forward(server)
     first, second = await asyncio.gather(server.futures.wait(submission), server.futures.wait(submission))
     same = first.exchange.content == second.exchange.content
     expect(same, "the same result in both responses", second.exchange.describe(), second.exchange)
@@ -201,8 +200,7 @@ async def failure_has_category(server: Server) -> None:
 )
 async def metadata_may_come_first(server: Server) -> None:
     """A poll with allow_metadata_only returns the result or its size, and the next poll without it the result."""
-    model = await server.model()
-    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    submission = await _submit_forward(server)
     await server.futures.wait(submission)
     request = server.futures.poll_request(submission.request_id, submission.result_type, allow_metadata_only=True)
     exchange = await server.client.send(request, HELD_POLL_TIMEOUT_S)
@@ -223,8 +221,7 @@ async def metadata_may_come_first(server: Server) -> None:
 )
 async def poll_headers_are_optional(server: Server) -> None:
     """A poll without the headers X-Tinker-Request-Type and -Iteration gets the result, too."""
-    model = await server.model()
-    submission = await server.futures.submit(model.forward_call([make_datum()]))
+    submission = await _submit_forward(server)
     await server.futures.wait(submission)
     request = server.client.encode(retrieve_future(body=models.FutureRetrieveRequest(request_id=submission.request_id)))
     accept = server.futures.poll_request(submission.request_id, submission.result_type).headers["accept"]
@@ -241,12 +238,7 @@ async def poll_headers_are_optional(server: Server) -> None:
 )
 async def ids_are_unique(server: Server) -> None:
     """Different operations have different request_ids."""
-    model = await server.model()
-    submissions = [await server.futures.submit(model.forward_call([make_datum()])) for _ in range(3)]
-    ids = [submission.request_id for submission in submissions]
-    for submission in submissions:
-        await server.futures.wait(submission)
-    expect(len(set(ids)) == len(ids), "three different ids", ", ".join(ids), submissions[-1].exchange)
+    await _expect_unique_ids(server, [await _submit_forward(server) for _ in range(3)])
 
 
 @AREA.must(
@@ -324,9 +316,8 @@ async def results_come_in_any_order(server: Server) -> None:
 )
 async def work_runs_without_polls(server: Server) -> None:
     """Work runs without polls: the result of a later operation comes although nobody asked for the earlier one."""
-    model = await server.model()
-    first = await server.futures.submit(model.forward_call([make_datum()]))
-    await model.forward([make_datum()])
+    first = await _submit_forward(server)
+    await (await server.model()).forward([make_datum()])
     await server.futures.wait(first)
 
 
@@ -354,16 +345,23 @@ async def future_names_its_model(server: Server) -> None:
 )
 async def ids_of_samples_are_unique(server: Server) -> None:
     """Samples have other request_ids than operations on models, and than each other."""
-    model, sampler = await server.model(), await server.base_sampler()
-    submissions = [
-        await server.futures.submit(model.forward_call([make_datum()])),
-        await sampler.submit(),
-        await sampler.submit(),
-    ]
+    sampler = await server.base_sampler()
+    submissions = [await _submit_forward(server), await sampler.submit(), await sampler.submit()]
+    await _expect_unique_ids(server, submissions)
+
+
+async def _submit_forward(server: Server) -> QueuedWork:
+    """Submit a forward of the model that tests share."""
+    model = await server.model()
+    return await server.futures.submit(model.forward_call([make_datum()]))
+
+
+async def _expect_unique_ids(server: Server, submissions: Sequence[QueuedWork]) -> None:
+    """Wait for work, and raise Violation if two futures have one id."""
     ids = [submission.request_id for submission in submissions]
     for submission in submissions:
         await server.futures.wait(submission)
-    expect(len(set(ids)) == len(ids), "three different ids", ", ".join(ids), submissions[-1].exchange)
+    expect(len(set(ids)) == len(ids), f"{len(ids)} different ids", ", ".join(ids), submissions[-1].exchange)
 
 
 async def _poll_while_running(server: Server) -> list[Exchange]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -13,6 +12,7 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.runs import get_training_run
 from tinkerwire_generated.api.training import create_model, get_info
 
+from ..checks.differences import largest_difference
 from ..client.futures import Result
 from ..requirement import Area, Breakage, Feature
 from ..subject.sampler import LOGPROB_TOLERANCE
@@ -109,7 +109,11 @@ async def new_model_equals_base_model(server: Server) -> None:
     """Two new models with different seeds compute the same, as an adapter adds nothing before its first step."""
     first, second = await server.new_model(seed=1), await server.new_model(seed=2)
     one, other = await _logprobs(first), await _logprobs(second)
-    expect(_difference(one, other) < LOGPROB_TOLERANCE, f"logprobs as of seed 1: {one[0][:4]}...", f"{other[0][:4]}...")
+    expect(
+        largest_difference(one, other) < LOGPROB_TOLERANCE,
+        f"logprobs as of seed 1: {one[0][:4]}...",
+        f"{other[0][:4]}...",
+    )
 
 
 @AREA.should(
@@ -121,7 +125,9 @@ async def new_model_equals_base_model(server: Server) -> None:
 async def equal_seeds_give_equal_models(server: Server) -> None:
     """Two models with the same seed and the same training compute the same."""
     one, other = await _trained(server, seed=5), await _trained(server, seed=5)
-    expect(_difference(one, other) < LOGPROB_TOLERANCE, f"the same logprobs: {one[0][:4]}...", f"{other[0][:4]}...")
+    expect(
+        largest_difference(one, other) < LOGPROB_TOLERANCE, f"the same logprobs: {one[0][:4]}...", f"{other[0][:4]}..."
+    )
 
 
 @AREA.should(
@@ -133,7 +139,7 @@ async def equal_seeds_give_equal_models(server: Server) -> None:
 async def seed_is_honoured(server: Server) -> None:
     """Two models with different seeds and the same training compute something different."""
     one, other = await _trained(server, seed=5), await _trained(server, seed=6)
-    expect(_difference(one, other) > MIN_DIFFERENCE, "other logprobs than those of another seed", "the same")
+    expect(largest_difference(one, other) > MIN_DIFFERENCE, "other logprobs than those of another seed", "the same")
 
 
 @AREA.should(
@@ -154,7 +160,9 @@ async def excluded_layers_are_not_trained(server: Server) -> None:
             # A server may lack a choice of layers, if it rejects such models.
             continue
         tested += 1
-        expect(_difference(everything, partial) > MIN_DIFFERENCE, f"other logprobs with {name}=false", "the same")
+        expect(
+            largest_difference(everything, partial) > MIN_DIFFERENCE, f"other logprobs with {name}=false", "the same"
+        )
     if not tested:
         raise NotApplicable("the server rejects models without adapters on some layers")
 
@@ -311,8 +319,3 @@ async def _trained(server: Server, **lora: Any) -> list[list[float]]:
     for _ in range(2):
         await _train(model)
     return await _logprobs(model)
-
-
-def _difference(one: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> float:
-    pairs = zip([value for row in one for value in row], [value for row in other for value in row], strict=True)
-    return max(abs(left - right) for left, right in pairs)

@@ -18,6 +18,7 @@ from ..subject.sampler import LOGPROB_TOLERANCE, OpenSampler
 from ..subject.server import Server
 from ..subject.training_model import TOKENS, TrainingModel, make_datum
 from ..violation import Blocked, expect
+from .differences import distance
 
 TRAINED = ("TRN-001", "TRN-002", "TRN-003")
 """Requirements without which a trained checkpoint cannot be made."""
@@ -107,14 +108,9 @@ async def get_prompt_logprobs(sampler: OpenSampler) -> list[float]:
     return values[1 - len(TOKENS) :]
 
 
-def distance(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the largest difference between log probabilities at the same places."""
-    return max(abs(one - other) for one, other in zip(first, second, strict=True))
-
-
 def require_change(before: Sequence[float], after: Sequence[float]) -> None:
     """Raise Blocked if training has hardly changed the log probabilities, so that states cannot be distinguished."""
-    if not distance(before, after) > MIN_CHANGE:
+    if distance(before, after) <= MIN_CHANGE:
         raise Blocked(f"training changed the log probabilities by {distance(before, after):.2g} only")
 
 

@@ -10,6 +10,7 @@ from tinkerwire_generated import models
 from ..subject.server import Server
 from ..subject.training_model import TOKENS, TrainingModel, make_datum
 from ..violation import NotApplicable, Violation, expect
+from .differences import largest_difference
 
 Rows: TypeAlias = list[list[float]]
 
@@ -49,19 +50,10 @@ def expect_loss(server: Server, output: models.ForwardBackwardOutput, expected: 
     expect(is_close, f"a loss of {expected:.4f}, {formula}", f"{loss:.4f}", server.client.recent[-1])
 
 
-def largest_difference(first: Rows, second: Rows) -> float:
-    """Return the largest difference between values in the same places; infinity if the shapes differ."""
-    if [len(row) for row in first] != [len(row) for row in second]:
-        return float("inf")
-    pairs = [abs(a - b) for one, other in zip(first, second, strict=True) for a, b in zip(one, other, strict=True)]
-    return max(pairs, default=0.0)
-
-
 def expect_same(server: Server, before: Rows, after: Rows, expectation: str) -> None:
     """Raise Violation unless log probabilities are equal, up to rounding."""
     difference = largest_difference(before, after)
     received = f"a difference of {difference:.4f} nats"
-    # NaN fails the comparison.
     expect(difference <= CLOSE, expectation, received, server.client.recent[-1])
 
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from tinkerwire_base.call import Call
 from tinkerwire_generated import models
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
@@ -35,6 +37,13 @@ def make_datum(
                 data=[1.0] * len(targets) if weights is None else list(weights), dtype="float32", shape=[len(targets)]
             ),
         },
+    )
+
+
+def without_input(datum: models.Datum, name: str) -> models.Datum:
+    """Return an example that lacks one input of its loss."""
+    return attrs.evolve(
+        datum, loss_fn_inputs={key: value for key, value in datum.loss_fn_inputs.items() if key != name}
     )
 
 

@@ -10,7 +10,7 @@ from ...checks.training_effect import OTHER_TOKENS, expect_loss
 from ...client.futures import RESULT_TIMEOUT_S
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
-from ...subject.training_model import CROSS_ENTROPY, TOKENS, logprobs_of, make_datum, make_loss_datum
+from ...subject.training_model import CROSS_ENTROPY, TOKENS, logprobs_of, make_datum, make_loss_datum, without_input
 from ...violation import NotApplicable, expect
 from .area import AREA
 from .policy_loss import ADVANTAGES, IMPORTANCE_SAMPLING, floats
@@ -43,10 +43,8 @@ async def elementwise_losses_sum_up(server: Server) -> None:
 )
 async def weights_are_optional(server: Server) -> None:
     """Without weights, each target of cross_entropy has a weight of 1."""
-    datum = make_datum()
-    inputs = {"target_tokens": datum.loss_fn_inputs["target_tokens"]}
     model = await server.new_model()
-    output = await model.forward_backward([attrs.evolve(datum, loss_fn_inputs=inputs)])
+    output = await model.forward_backward([without_input(make_datum(), "weights")])
     expect_loss(server, output, -sum(logprobs_of(output)[0]), "minus the sum of all logprobs")
 
 
@@ -80,10 +78,9 @@ async def missing_inputs_are_rejected(server: Server) -> None:
     """A datum of importance_sampling without logprobs, advantages or target_tokens is rejected."""
     datum = make_loss_datum(TOKENS, OTHER_TOKENS, [-1.0] * len(TOKENS), ADVANTAGES)
     for name in datum.loss_fn_inputs:
-        inputs = {key: tensor for key, tensor in datum.loss_fn_inputs.items() if key != name}
         # Some servers reject every operation behind a rejected one.
         model = await server.new_model()
-        call = model.forward_backward_call([attrs.evolve(datum, loss_fn_inputs=inputs)], IMPORTANCE_SAMPLING)
+        call = model.forward_backward_call([without_input(datum, name)], IMPORTANCE_SAMPLING)
         await require_rejection(server, call, f"a datum without {name}")
 
 

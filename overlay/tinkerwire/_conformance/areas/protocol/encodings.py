@@ -7,12 +7,13 @@ import zstandard
 
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest
 
+from ...checks.differences import distance
 from ...checks.session_requests import expect_session, session_request
 from ...client.futures import HELD_POLL_TIMEOUT_S, is_unready
 from ...requirement import Breakage, Feature
 from ...subject.sampler import LOGPROB_TOLERANCE
 from ...subject.server import Server
-from ...subject.training_model import TrainingModel, make_datum
+from ...subject.training_model import TrainingModel, logprobs_of, make_datum
 from ...violation import Blocked, NotApplicable, Violation, expect
 from .area import AREA
 
@@ -146,8 +147,8 @@ async def compressed_batch_is_read(server: Server) -> None:
     expect(result.failure is None, "a result", result.failure, result.exchange)
     if expected.failure is not None:
         raise Blocked(f"a batch without compression: {expected.failure}", expected.exchange)
-    first, second = (item.value.loss_fn_outputs[0]["logprobs"].tolist() for item in (result, expected))
-    is_same = all(abs(left - right) < LOGPROB_TOLERANCE for left, right in zip(first, second, strict=True))
+    [first], [second] = (logprobs_of(item.value) for item in (result, expected))
+    is_same = distance(first, second) <= LOGPROB_TOLERANCE
     expect(is_same, f"the logprobs {second[:4]}...", f"{first[:4]}...", result.exchange)
 
 

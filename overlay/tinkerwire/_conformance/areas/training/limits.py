@@ -11,7 +11,7 @@ from ...checks.rejection import require_rejection
 from ...checks.training_effect import OTHER_TOKENS, THIRD_TOKENS, expect_same
 from ...requirement import Breakage, Feature
 from ...subject.server import Server
-from ...subject.training_model import TOKENS, TrainingModel, make_datum
+from ...subject.training_model import TOKENS, TrainingModel, make_datum, without_input
 from ...violation import NotApplicable, Violation, expect
 from .area import AREA
 
@@ -146,9 +146,8 @@ async def lengths_must_agree(server: Server) -> None:
 async def targets_are_required(server: Server) -> None:
     """A datum of cross_entropy without target_tokens is rejected."""
     model = await server.new_model()
-    inputs = {"weights": make_datum().loss_fn_inputs["weights"]}
-    datum = models.Datum(model_input=models.ModelInput.from_ints(list(TOKENS)), loss_fn_inputs=inputs)
-    await require_rejection(server, model.forward_backward_call([datum]), "a datum without target_tokens")
+    call = model.forward_backward_call([without_input(make_datum(), "target_tokens")])
+    await require_rejection(server, call, "a datum without target_tokens")
 
 
 @AREA.should(

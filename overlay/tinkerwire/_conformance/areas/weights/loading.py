@@ -5,13 +5,13 @@ from __future__ import annotations
 from tinkerwire_generated import models
 from tinkerwire_generated.api.weights import load_weights
 
+from ...checks.differences import distance
 from ...checks.rejection import require_rejection
 from ...checks.saved_weights import (
     ABSENT_NAME,
     MALFORMED_PATHS,
     OTHER_TARGETS,
     delete,
-    distance,
     expect_equal,
     expect_restored,
     get_logprobs,
