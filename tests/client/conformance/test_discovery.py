@@ -14,9 +14,12 @@ import pytest
 from tests.support.embedded import embedded_http_server
 from tests.support.raw_server import close_after, raw_server
 
+from tinkerwire._conformance.client.wire_client import WireClient
 from tinkerwire._conformance.discovery.clues import Clue, choose_version, explain
 from tinkerwire._conformance.discovery.discover import discover, open_server
+from tinkerwire._conformance.discovery.probes import Probes
 from tinkerwire._conformance.violation import ServerLost
+from tinkerwire._wire.dialect import Dialect
 from tinkerwire.testing import LocalServer
 from tinkerwire_base.conversion.versioning import parse_version
 
@@ -178,6 +181,33 @@ def test_lenient_server() -> None:
     with _scripted_server(respond) as url:
         discovery = asyncio.run(discover(url, KEY))
     assert discovery.wire == "0.12.0"
+
+
+def test_server_that_saves_for_unknown_models() -> None:
+    """A save that is rejected because of an earlier one shows nothing about the field that it has."""
+    saved: set[str] = set()
+
+    def respond(method: str, path: str, body: Any) -> tuple[int, Any]:
+        if path not in ("/api/v1/save_weights", "/api/v1/retrieve_future"):
+            return 404, {"detail": "Not Found"}
+        if path == "/api/v1/save_weights" and isinstance(body, dict) and "path" in body:
+            is_new = body["path"] not in saved
+            saved.add(body["path"])
+            return (200, {"request_id": "1"}) if is_new else (404, {"detail": "unknown model"})
+        return 422, {"detail": "a field is missing"}
+
+    async def observe(url: str) -> list[str]:
+        client = WireClient(url, KEY, Dialect.for_version("0.38.0"))
+        try:
+            return [clue.text for clue in await Probes(client).field_clues()]
+        finally:
+            await client.close()
+
+    with _scripted_server(respond) as url:
+        texts = asyncio.run(observe(url))
+    assert [text for text in texts if text.startswith("save_weights ")] == [
+        f"save_weights ignores {name}" for name in ("ttl_seconds", "overwrite", "user_metadata")
+    ]
 
 
 def test_choice_and_explanation() -> None:

@@ -302,6 +302,8 @@ class Probes:
     async def _field_clue(self, probe: FieldProbe) -> Clue | None:
         """Return whether a server knows a field; None if its responses show nothing."""
         versions = FIELD_VERSIONS[probe.model][probe.field]
+        # Some servers save even for a model that does not exist, and reject the second request because of the first.
+        await self._send_field(probe, probe.body)
         plain = await self._send_field(probe, probe.body)
         unknown = await self._send_field(probe, probe.with_field(UNKNOWN_FIELD, 1))
         if plain.response is None or unknown.response is None or self._is_unknown_path("POST", probe.operation, plain):
