@@ -19,6 +19,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +45,7 @@ KEY = "tml-flow"
 EMBEDDED_MODEL = "tinkerwire/byte-nano"
 INSTALLABLE = ("0.9.0", "0.14.0", "0.16.1", "0.18.2", "0.22.7", "0.24.1", "0.25.0", "0.30.4", "0.36.0", "0.38.0")
 """Releases of the official SDK that install in a minute."""
-WITH_TORCH = ("0.3.0", "0.4.1", "0.7.0")
+WITH_TORCH = ("0.3.0", "0.4.1", "0.6.0", "0.7.0")
 """Releases that need torch, a gigabyte each; they run if they are named, or with ``--torch``."""
 CLIENTS = (*WITH_TORCH, *INSTALLABLE, TINKERWIRE)
 WIRES = ("0.4.1", "0.6.0", *INSTALLABLE)
@@ -133,9 +134,8 @@ def run_flow(url: str, client: str, case: Case) -> list[dict[str, Any]]:
     return [{"step": "flow", "outcome": "timeout", "detail": f"no end within {FLOW_TIMEOUT_S:.0f} s"}]
 
 
-def calibrate(case: Case, clients: Sequence[str]) -> list[dict[str, Any]]:
-    """Compare the predictions for one server with what clients do; return one finding for each client."""
-    findings = []
+def calibrate(case: Case, clients: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Compare the predictions for one server with what clients do; yield one finding for each client."""
     with case.running() as url:
         predictions = {prediction.client.split()[-1]: prediction for prediction in asyncio.run(_predict(url, case))}
     for client in clients:
@@ -145,18 +145,15 @@ def calibrate(case: Case, clients: Sequence[str]) -> list[dict[str, Any]]:
         if client == TINKERWIRE:
             # It speaks all versions, and the server claims one of them.
             records = drop_unclaimed(records, case.wire)
-        findings.append(
-            {
-                "server": case.name,
-                "client": client,
-                "predicted": predictions[client].describe(),
-                "reasons": list(predictions[client].reasons),
-                "seen": {feature.value: works for feature, works in features_of(records).items()},
-                "records": {record["step"]: f"{record['outcome']}: {record['detail'][:120]}" for record in records},
-                "wrong": compare(predictions[client], records),
-            }
-        )
-    return findings
+        yield {
+            "server": case.name,
+            "client": client,
+            "predicted": predictions[client].describe(),
+            "reasons": list(predictions[client].reasons),
+            "seen": {feature.value: works for feature, works in features_of(records).items()},
+            "records": {record["step"]: f"{record['outcome']}: {record['detail'][:120]}" for record in records},
+            "wrong": compare(predictions[client], records),
+        }
 
 
 def choose_cases(servers: Sequence[str], sdks: Sequence[str], *, torch: bool) -> list[tuple[Case, list[str]]]:
@@ -178,24 +175,36 @@ def main() -> int:
     parser.add_argument("--server", action="append", default=[], help="WIRE, WIRE+QUIRKS or a third-party server")
     parser.add_argument("--sdk", action="append", default=[], choices=CLIENTS, help="only this client; repeatable")
     parser.add_argument("--torch", action="store_true", help="also the releases that need torch")
+    parser.add_argument("--missing", action="store_true", help="only pairs without a finding of an earlier run")
     parser.add_argument("--jobs", type=int, default=2, help="servers that run at the same time")
-    parser.add_argument("--minutes", type=float, default=60.0, help="start no further server after this time")
+    parser.add_argument("--minutes", type=float, default=60.0, help="start no further flow after this time")
     options = parser.parse_args()
     end = time.monotonic() + 60 * options.minutes
-    is_wrong = False
+    cases = choose_cases(options.server, options.sdk, torch=options.torch)
+    if options.missing:
+        found = {(finding["server"], finding["client"]) for finding in load_findings()}
+        cases = [(case, [client for client in clients if (case.name, client) not in found]) for case, clients in cases]
+    lock = threading.Lock()
 
-    def work(chosen: tuple[Case, list[str]]) -> list[dict[str, Any]]:
+    def work(chosen: tuple[Case, list[str]]) -> bool:
+        """Calibrate one server; each finding is kept at once, and those of an interrupted run remain."""
         case, clients = chosen
-        return calibrate(case, clients) if clients and time.monotonic() < end else []
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for findings in pool.map(work, choose_cases(options.server, options.sdk, torch=options.torch)):
-            store_findings(findings)
-            for finding in findings:
-                is_wrong = is_wrong or bool(finding["wrong"])
-                mark = f"WRONG {'; '.join(finding['wrong'])}" if finding["wrong"] else "right"
+        is_wrong = False
+        if not clients or time.monotonic() > end:
+            return False
+        for finding in calibrate(case, clients):
+            is_wrong = is_wrong or bool(finding["wrong"])
+            mark = f"WRONG {'; '.join(finding['wrong'])}" if finding["wrong"] else "right"
+            with lock:
+                store_findings([finding])
                 sys.stdout.write(f"{finding['server']:36} {finding['client']:11} {mark}: {finding['predicted']}\n")
                 sys.stdout.flush()
+            if time.monotonic() > end:
+                break
+        return is_wrong
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        is_wrong = any(list(pool.map(work, cases)))
     page = DOCS / "conformance" / "predictions.md"
     write_section(page, "calibration", render(load_findings(), VERSIONS), title="Predictions")
     return int(is_wrong)
