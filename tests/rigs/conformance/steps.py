@@ -62,6 +62,9 @@ NEEDS_NO_SERVER = ("unknown_state_is_refused", "close")
 """Steps that also succeed without a server."""
 ABSENT = ("object has no attribute", "got an unexpected keyword argument")
 """Errors of a release that cannot do a step."""
+SPLIT_STEP = "many_datums"
+"""The step that sends a batch in parts. After its failure, some releases wait forever for the parts that they did not
+send, before each further operation of the training client."""
 CONTINUES = "the operation continues"
 """Text of the error of tinkerwire if a step ends before the deadline of its operation."""
 TOLERATED = ("time without zone",)
@@ -124,13 +127,16 @@ def _read(records: Sequence[Record]) -> dict[str, bool | None]:
         for record in records
         if record["step"] in FLOW_STEPS[Feature.TRAIN] and record["outcome"] in ("error", "timeout")
     }
-    # Some steps of other features train first, and fail like the training does.
-    return {
-        record["step"]: None
-        if record["step"] not in FLOW_STEPS[Feature.TRAIN] and _remove_ids(record["detail"]) in training
-        else _outcome(record)
-        for record in records
-    }
+    waits = any(record["step"] == SPLIT_STEP and record["outcome"] in ("error", "timeout") for record in records)
+
+    def fails_by_training(record: Record) -> bool:
+        """Check whether a step of another feature trains first and fails like the training, or waits because of it."""
+        if record["step"] in FLOW_STEPS[Feature.TRAIN]:
+            return False
+        is_stuck = waits and record["step"] in FLOW_STEPS[Feature.SAVE] and record["outcome"] == "timeout"
+        return is_stuck or _remove_ids(record["detail"]) in training
+
+    return {record["step"]: None if fails_by_training(record) else _outcome(record) for record in records}
 
 
 def _remove_ids(detail: str) -> str:

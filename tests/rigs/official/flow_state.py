@@ -49,6 +49,10 @@ class Flow:
         """Store results for later steps by name."""
         self._results.update(results)
 
+    def has(self, name: str) -> bool:
+        """Check whether an earlier step stored a result."""
+        return name in self._results
+
     def __getitem__(self, name: str) -> Any:
         """Return a result of an earlier step; raise Blocked if it is missing."""
         if name not in self._results:
