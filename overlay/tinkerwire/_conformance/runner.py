@@ -80,6 +80,7 @@ async def run_requirement(server: Server, requirement: Requirement, earlier: dic
             **details,  # type: ignore[arg-type]
         )
 
+    server.client.interrupted = None
     try:
         await wait_for(requirement.test(server), requirement.max_s)
         return ended(Status.PASSED)
@@ -93,7 +94,7 @@ async def run_requirement(server: Server, requirement: Requirement, earlier: dic
     except ServerLost as error:
         return ended(Status.FAILED, expected="a server that keeps running", received=str(error), reason="lost")
     except asyncio.TimeoutError:
-        last = server.client.recent[-1] if server.client.recent else None
+        last = server.client.interrupted or (server.client.recent[-1] if server.client.recent else None)
         expected = f"an end of the test within {requirement.max_s:g} s"
         return ended(Status.FAILED, expected=expected, received="none", exchange=last)
     except Exception as error:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from ..client.contract import Contract
-from ..client.futures import find_failure, is_final_rejection
+from ..client.futures import RESULT_TIMEOUT_S, find_failure, is_final_rejection
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..schema_requests.bad_bodies import BadBody, BadBodyMaker
@@ -101,6 +101,7 @@ def _register_valid(number: int, family: str) -> None:
         contract=FAMILIES[family],
         remedy="Answer what you cannot do with a 4xx, or with a failure of the work: clients retry a 5xx for minutes.",
         needs=("MOD-001", "SMP-001"),
+        max_s=2 * MAX_GENERATED_S + RESULT_TIMEOUT_S,
     )(test)
 
 

@@ -22,6 +22,8 @@ RESULT_TIMEOUT_S = 100.0
 """Time for which a test waits for a result."""
 HELD_POLL_TIMEOUT_S = 330.0
 """Time for which a server may hold a poll; some hold it for 300 s."""
+MIN_POLL_TIMEOUT_S = 5.0
+"""Time for the response to a poll that is sent shortly before the deadline of its result."""
 PAUSE_S = 0.02
 MAX_PAUSE_S = 0.5
 RETRIED_REJECTIONS = (408, 429)
@@ -102,10 +104,12 @@ class Futures:
         headers = {**request.headers, "accept": accept, "x-tinker-request-iteration": str(iteration)}
         return attrs.evolve(request, headers=headers)
 
-    async def poll(self, submission: QueuedWork, iteration: int = 0) -> Exchange:
+    async def poll(
+        self, submission: QueuedWork, iteration: int = 0, *, timeout_s: float = HELD_POLL_TIMEOUT_S
+    ) -> Exchange:
         """Poll once for a result."""
         request = self.poll_request(submission.request_id, submission.result_type, iteration)
-        return await self._client.send(request, HELD_POLL_TIMEOUT_S)
+        return await self._client.send(request, timeout_s)
 
     async def wait(self, submission: QueuedWork, timeout_s: float = RESULT_TIMEOUT_S) -> Result:
         """Poll until the work has ended, and return its result or failure, read strictly.
@@ -127,11 +131,14 @@ class Futures:
         deadline, pause = time.monotonic() + timeout_s, PAUSE_S
         unready: list[Exchange] = []
         while True:
-            exchange = await self.poll(submission, len(unready))
-            if not is_unready(exchange):
+            # A server that holds a poll until the work ends holds that for work that never ends, too.
+            left_s = max(deadline - time.monotonic(), MIN_POLL_TIMEOUT_S)
+            exchange = await self.poll(submission, len(unready), timeout_s=min(left_s, HELD_POLL_TIMEOUT_S))
+            is_late = time.monotonic() > deadline
+            if not is_unready(exchange) and not (is_late and exchange.response is None):
                 return exchange, tuple(unready)
             unready.append(exchange)
-            if time.monotonic() > deadline:
+            if is_late:
                 raise Violation(f"the result of {submission.operation} within {timeout_s:g} s", "none", exchange)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, MAX_PAUSE_S)

@@ -51,6 +51,8 @@ class WireClient:
         self.contract = Contract(dialect.max_version)
         self.recent: list[Exchange] = []
         """The last exchanges, the newest last."""
+        self.interrupted: Exchange | None = None
+        """The last request that was cancelled before its response came; tests reset it."""
         self.secrets: set[str] = set()
         """All credentials that were used, which no report may show."""
         self._api_key: str | None = None
@@ -118,12 +120,20 @@ class WireClient:
 
     async def _send(self, request: WireRequest, url: str, timeout_s: float, *, is_chunked: bool = False) -> Exchange:
         started = time.monotonic()
+        query = f"?{httpx.QueryParams(list(request.query))}" if request.query else ""
         response: WireResponse | None = None
         error = ""
+
+        def ended(response: WireResponse | None, error: str) -> Exchange:
+            return Exchange(request, f"{url}{query}", response, error, time.monotonic() - started)
+
         try:
             response = await wait_for(
                 self._receive(request, url, timeout_s, is_chunked=is_chunked), MAX_STEPS_PER_EXCHANGE * timeout_s
             )
+        except asyncio.CancelledError:
+            self.interrupted = ended(None, "no response before the end of the test")
+            raise
         except httpx.ConnectError as reason:
             raise ServerLost(f"{self.base_url} does not accept connections: {reason}") from reason
         except (httpx.TimeoutException, asyncio.TimeoutError):
@@ -134,8 +144,7 @@ class WireClient:
             # Servers such as uvicorn close the connection after an exception, without saying so in the response.
             self._retired.append(self._http)
             self._http = _connect()
-        query = f"?{httpx.QueryParams(list(request.query))}" if request.query else ""
-        exchange = Exchange(request, f"{url}{query}", response, error, time.monotonic() - started)
+        exchange = ended(response, error)
         self.recent = [*self.recent[1 - RECENT_EXCHANGES :], exchange]
         return exchange
 
