@@ -31,8 +31,8 @@ def render_page(title: str, command: str, report: dict[str, Any]) -> str:
         ],
         [f"**{report['verdict']}.**"],
         [
-            f"The run took {report['seconds']:.0f} s, at a load average of {report['load']:.1f} on {report['cores']} "
-            f"cores. The wire version {report['wire']} was found out:"
+            f"All results come from one run, which took {report['seconds']:.0f} s, at a load average of "
+            f"{report['load']:.1f} on {report['cores']} cores. The wire version {report['wire']} was found out:"
         ],
         [f"- {_escape(line)}" for line in report["wire_evidence"]],
         ["## Areas"],
