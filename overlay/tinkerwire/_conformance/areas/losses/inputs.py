@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ...checks.breakages import WRONG_NUMBERS
+from ...checks.breakages import UNREJECTED_BATCH
 from ...checks.rejection import find_rejection, require_rejection, submit_or_reject
 from ...checks.training_effect import OTHER_TOKENS, expect_loss
 from ...client.futures import RESULT_TIMEOUT_S
@@ -53,7 +53,7 @@ async def weights_are_optional(server: Server) -> None:
     contract=("forward_backward", "ForwardBackwardInput.loss_fn"),
     remedy="Reject a loss_fn that you do not know; do not fall back to another one.",
     needs=("TRN-001",),
-    breaks=[WRONG_NUMBERS],
+    breaks=[UNREJECTED_BATCH],
 )
 async def unknown_loss_is_rejected(server: Server) -> None:
     """An unknown loss_fn is rejected with a 4xx, or fails."""
@@ -72,7 +72,7 @@ async def unknown_loss_is_rejected(server: Server) -> None:
     contract=("forward_backward", "Datum.loss_fn_inputs"),
     remedy="Reject a datum without an input that its loss needs; do not use a default in its place.",
     needs=("LOS-001",),
-    breaks=[WRONG_NUMBERS],
+    breaks=[UNREJECTED_BATCH],
 )
 async def missing_inputs_are_rejected(server: Server) -> None:
     """A datum of importance_sampling without logprobs, advantages or target_tokens is rejected."""
@@ -89,7 +89,7 @@ async def missing_inputs_are_rejected(server: Server) -> None:
     contract=("forward_backward", "Datum.loss_fn_inputs"),
     remedy="Reject inputs that do not have one number for each target token.",
     needs=("LOS-001",),
-    breaks=[WRONG_NUMBERS],
+    breaks=[UNREJECTED_BATCH],
 )
 async def lengths_of_inputs_must_agree(server: Server) -> None:
     """A datum of importance_sampling with fewer advantages than target_tokens is rejected."""

@@ -6,7 +6,7 @@ from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_generated import models
 from tinkerwire_generated.api.service import get_server_capabilities
 
-from ...checks.breakages import WRONG_NUMBERS
+from ...checks.breakages import UNREJECTED_BATCH
 from ...checks.rejection import require_rejection
 from ...checks.training_effect import OTHER_TOKENS, THIRD_TOKENS, expect_same
 from ...requirement import Breakage, Feature
@@ -103,7 +103,7 @@ async def unknown_model_is_not_found(server: Server) -> None:
     contract=("forward_backward", "EncodedTextChunk.tokens"),
     remedy="Compare all tokens of the input and all targets with the size of the vocabulary before you compute.",
     needs=("TRN-003",),
-    breaks=[WRONG_NUMBERS],
+    breaks=[UNREJECTED_BATCH],
 )
 async def unknown_tokens_are_rejected(server: Server) -> None:
     """A token outside the vocabulary is rejected, in the input as in target_tokens."""
@@ -121,7 +121,7 @@ async def unknown_tokens_are_rejected(server: Server) -> None:
     contract=("forward_backward", "Datum.loss_fn_inputs"),
     remedy="Reject datums whose target_tokens or weights do not have one number for each token of the input.",
     needs=("TRN-003",),
-    breaks=[WRONG_NUMBERS],
+    breaks=[UNREJECTED_BATCH],
 )
 async def lengths_must_agree(server: Server) -> None:
     """A datum with fewer targets or weights than tokens is rejected."""
@@ -141,7 +141,7 @@ async def lengths_must_agree(server: Server) -> None:
     contract="Datum.loss_fn_inputs",
     remedy="Reject a datum of cross_entropy without target_tokens.",
     needs=("TRN-003",),
-    breaks=[WRONG_NUMBERS],
+    breaks=[UNREJECTED_BATCH],
 )
 async def targets_are_required(server: Server) -> None:
     """A datum of cross_entropy without target_tokens is rejected."""
