@@ -213,7 +213,9 @@ def _find_common_failures(
 ) -> tuple[list[str], str]:
     """Return the steps that no release can do, and the requirement that shows it.
 
-    Steps that are newer than the wire version are left out: the server does not claim them.
+    The release closest to the wire version decides whether tinkerwire survives its failure: what another one cannot
+    read may hide the failure behind it. Steps that are newer than the wire version are left out: the server does not
+    claim them.
     """
     names: list[str] = []
     cause = ""
@@ -222,11 +224,19 @@ def _find_common_failures(
             continue
         able = [version for version in versions if step.applies_to(version)]
         failures = {version: _reason(by_id, feature, version, step.name) for version in able}
-        survived = any(text in reason for text in SURVIVED_BY_TINKERWIRE for reason in failures.values())
-        if able and all(failures.values()) and not survived:
+        if not able or not all(failures.values()):
+            continue
+        closest = _closest_version(able, wire)
+        if not any(text in failures[closest] for text in SURVIVED_BY_TINKERWIRE):
             names.append(step.name)
-            cause = cause or id_of(able[-1], feature)
+            cause = cause or id_of(closest, feature)
     return names, cause
+
+
+def _closest_version(versions: Sequence[str], wire: str) -> str:
+    """Return the newest of some versions that is not newer than the wire version; the oldest if all are."""
+    older = [version for version in versions if parse_version(version) <= parse_version(wire)]
+    return max(older, key=parse_version) if older else min(versions, key=parse_version)
 
 
 def _reason(by_id: Mapping[str, Outcome], feature: Feature, version: str, step: str) -> str:
