@@ -27,6 +27,9 @@ from tests.rigs.official.venv import ROOT
 from tests.rigs.third_party.run import SERVERS
 from tests.rigs.third_party.server import ThirdPartyServer
 
+from tinkerwire._conformance.outcome import Outcome, Status
+from tinkerwire._conformance.prediction import predict
+from tinkerwire._conformance.report.json_report import describe_prediction
 from tinkerwire._conformance.report.run_report import describe_breakage
 from tinkerwire.conformance import load_requirements
 
@@ -72,19 +75,18 @@ def read_report(file: Path) -> dict[str, Any]:
 
 
 def _take_current_texts(report: dict[str, Any]) -> None:
-    """Replace the texts of requirements by those of the catalogue, which may have been reworded after the run."""
-    effects: dict[str, str] = {}
+    """Replace texts of requirements and predictions by current ones, which the kit may have changed after the run."""
+    requirements = load_requirements()
+    outcomes: list[Outcome] = []
     for item in report["requirements"]:
-        current = load_requirements().get(item["id"])
-        if current is None or len(current.breaks) != len(item["breaks"]):
-            continue
-        item |= {"sentence": current.sentence, "remedy": current.remedy}
-        for old, new in zip(item["breaks"], current.breaks, strict=True):
-            effects[old["effect"]] = new.effect
-            old |= {"effect": new.effect, "text": describe_breakage(new)}
-    for prediction in report["predictions"] or ():
-        for broken in prediction["broken"]:
-            broken["words"] = effects.get(broken["words"], broken["words"])
+        current = requirements[item["id"]]
+        breaks = [{"text": describe_breakage(breakage)} for breakage in current.breaks]
+        item |= {"sentence": current.sentence, "remedy": current.remedy, "breaks": breaks}
+        parts = tuple((part["name"], part["reason"]) for part in item["parts"])
+        received = item["received"] or ""
+        outcomes.append(Outcome(requirement=current, status=Status(item["status"]), received=received, parts=parts))
+    if report["predictions"]:
+        report["predictions"] = [describe_prediction(found) for found in predict(outcomes, report["wire"])]
 
 
 def main() -> int:

@@ -39,7 +39,9 @@ def describe_report(report: RunReport, comparison: Comparison | None = None) -> 
         "applicable": applicable,
         "counts": _counts(report),
         "areas": [{"name": area, "counts": _counts(report, area)} for area in report.areas()],
-        "predictions": None if report.predictions is None else [_prediction(item) for item in report.predictions],
+        "predictions": None
+        if report.predictions is None
+        else [describe_prediction(item) for item in report.predictions],
         "comparison": None
         if comparison is None
         else {
@@ -64,7 +66,8 @@ def _counts(report: RunReport, area: str | None = None) -> dict[str, int]:
     return {status.value: count for status, count in report.count(area).items()}
 
 
-def _prediction(prediction: Prediction) -> dict[str, Any]:
+def describe_prediction(prediction: Prediction) -> dict[str, Any]:
+    """Return a prediction as a JSON value."""
     return {
         "client": prediction.client,
         "verdict": prediction.verdict.value,
