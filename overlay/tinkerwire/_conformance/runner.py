@@ -64,7 +64,7 @@ async def run_requirement(server: Server, requirement: Requirement, earlier: dic
         return Outcome(requirement=requirement, status=Status.SKIPPED, reason=reason)
     failed = [name for name in requirement.needs if name in earlier and earlier[name].status in _HINDERING]
     if failed:
-        reason = f"{', '.join(failed)} failed, and this test needs it"
+        reason = f"{', '.join(failed)} did not pass, and this test needs it"
         return Outcome(requirement=requirement, status=Status.BLOCKED, reason=reason)
     started = time.monotonic()
 
