@@ -12,7 +12,7 @@ from tinkerwire_base.call import JSON, PROTOBUF, Call, WireRequest, WireResponse
 from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_base.errors import DialectError, TinkerError
 from tinkerwire_generated import models
-from tinkerwire_generated.availability import BODY_VERSIONS, OLDEST_MODELS_VERSION, OPERATION_VERSIONS
+from tinkerwire_generated.availability import OPERATION_VERSIONS
 from tinkerwire_generated.constants import RESULT_TYPES
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -23,6 +23,7 @@ from .._wire import codec
 from .._wire.dialect import BATCH_OPERATIONS, Dialect
 from . import memory as kinds
 from .adaptation import adapt_body, adapt_query
+from .attempts import INVALID, PROTOBUF_SINCE, SEQUENCE_CONFLICT, Attempts
 from .front import ClientRequest, json_object
 from .matching import has_same_json, has_same_protobuf
 from .memory import Memory
@@ -35,15 +36,6 @@ MAX_TIMEOUT_S = 3600.0
 TIMEOUT_SHARE = 2.0
 """Official clients wait twice as long as the time-out that their headers name."""
 UPLOAD_BYTES_PER_S = 100_000
-MISSING_FORM_STATUSES = frozenset({404, 405, 406, 415, 501})
-"""Statuses of a form of batches that a server does not have."""
-INVALID = 422
-SEQUENCE_CONFLICT = 409
-"""Status of a request whose idempotency key belongs to another one: the same in another form, perhaps."""
-DOUBTFUL_FORM_STATUSES = MISSING_FORM_STATUSES | {400, SEQUENCE_CONFLICT, INVALID, 500}
-"""Statuses that the first batch in a form may also get because of its form."""
-PROTOBUF_SINCE = BODY_VERSIONS["forward_backward"][PROTOBUF][0] or OLDEST_MODELS_VERSION
-"""The oldest version with batches as protobuf."""
 CONTENT_HEADERS = frozenset({"content-type", "content-encoding"})
 MODEL_ID_PART = b":train:"
 """Part of every id that clients compute for the models that they create by load_weights."""
@@ -156,15 +148,13 @@ class Relay:
             dialect: the dialect of the upstream.
             exchange: what is recorded for the trace.
         """
-        is_batch = name in BATCH_OPERATIONS
+        attempts = Attempts(name, dialect)
         forms = self._narrow(name, dialect)
-        doubtful = _doubtful_statuses(dialect, is_batch=is_batch)
         error: Exception | None = None
-        dropped: HttpError | None = None
-        rejection: WireResponse | None = None
-        uncertain: tuple[Dialect, WireRequest] | None = None
         tried: list[tuple[str, Any, bytes | None]] = []
         for form in forms:
+            if not attempts.may_fit(form):
+                continue
             try:
                 sent = make_request(form)
             except (DialectError, TypeError, ValueError, OverflowError) as cause:
@@ -175,36 +165,45 @@ class Relay:
                 continue
             tried.append(essence)
             try:
-                if is_batch and dialect.is_provisional:
+                if attempts.learns_encoding:
                     response = await self._send_again(request, sent, exchange)
                 else:
                     response = await self.send(request, sent, exchange)
-            except HttpError as cause:
-                if not (is_batch and dialect.is_provisional):
+            except HttpError as dropped:
+                if not attempts.learns_encoding:
                     raise
-                dropped, uncertain = cause, uncertain or (form, sent)
+                attempts.add(form, sent, dropped)
                 continue
-            if response.status == SEQUENCE_CONFLICT and uncertain is not None:
+            if response.status == SEQUENCE_CONFLICT and attempts.uncertain is not None:
                 # The upstream has run the call in that form, in which it recognizes a retry.
-                response = await self.send(request, uncertain[1], exchange)
-                if response.status < 300:
-                    self._learn(name, uncertain[0], is_first=False)
-                return response
+                return await self._send_uncertain(request, name, attempts.uncertain, exchange)
             if response.status < 300:
                 self._learn(name, form, is_first=len(tried) == 1)
                 return response
-            if len(forms) == 1 or response.status not in doubtful:
+            if len(forms) == 1 or not attempts.is_doubtful(response):
                 return response
-            if response.status >= 500:
-                uncertain = uncertain or (form, sent)
-            if rejection is None or rejection.status in MISSING_FORM_STATUSES:
-                rejection = response
-        if dropped is not None and (rejection is None or rejection.status in MISSING_FORM_STATUSES):
-            raise dropped
-        if rejection is not None:
-            return rejection
+            attempts.add(form, sent, response)
+        if attempts.should_repeat_uncertain() and attempts.uncertain is not None:
+            response = await self._send_uncertain(request, name, attempts.uncertain, exchange)
+            if response.status < 300:
+                return response
+        answer = attempts.answer()
+        if isinstance(answer, HttpError):
+            raise answer
+        if answer is not None:
+            return answer
         assert error is not None
         raise self.refusal(error, dialect)
+
+    async def _send_uncertain(
+        self, request: ClientRequest, name: str, uncertain: tuple[Dialect, WireRequest], exchange: RelayedExchange
+    ) -> WireResponse:
+        """Repeat an attempt that the upstream may have run."""
+        form, sent = uncertain
+        response = await self.send(request, sent, exchange)
+        if response.status < 300:
+            self._learn(name, form, is_first=False)
+        return response
 
     async def _send_again(self, request: ClientRequest, wire: WireRequest, exchange: RelayedExchange) -> WireResponse:
         """Send a batch; once more if its connection is lost: servers drop it after a form that they cannot read."""
@@ -357,13 +356,6 @@ def _ends(operation: str, form: Dialect) -> tuple[str, ...]:
     if operation not in form.protobuf_operations:
         return (form.min_version,)
     return (max(form.min_version, PROTOBUF_SINCE, key=parse_version),)
-
-
-def _doubtful_statuses(dialect: Dialect, *, is_batch: bool) -> frozenset[int]:
-    """Return the statuses after which another form of the request may be accepted."""
-    if not is_batch:
-        return frozenset({SEQUENCE_CONFLICT, INVALID})
-    return DOUBTFUL_FORM_STATUSES if dialect.is_provisional else frozenset({406, SEQUENCE_CONFLICT, 415, INVALID})
 
 
 def _reason(error: DialectError) -> str:

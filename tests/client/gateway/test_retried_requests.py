@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 
 from support.gateway_clients import Client, Upstreams, json_response
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError
 
-BATCH = {
+BATCH: dict[str, Any] = {
     "model_id": "m",
     "seq_id": 1,
     "forward_backward_input": {
@@ -156,3 +158,49 @@ def test_lost_connection_is_not_a_rejection_of_the_other_form(upstream: Upstream
 
     upstream.answers["forward_backward"] = answer
     assert Client(upstream, None).post("forward_backward", BATCH, "0.16.1", KEY).status == 502
+
+
+def test_rejected_content_is_not_sent_in_an_encoding_that_the_upstream_does_not_take(upstream: Upstreams) -> None:
+    """Clients repeat a request after the 500 of an upstream that cannot read it, but not after 422."""
+
+    def answer(request: WireRequest) -> WireResponse:
+        if request.headers["content-type"] == PROTOBUF:
+            return json_response({"detail": "cannot decode"}, 500)
+        is_known = orjson.loads(request.content or b"")["forward_backward_input"]["loss_fn"] == "cross_entropy"
+        return json_response({"request_id": "r"} if is_known else {"detail": "no such loss"}, 200 if is_known else 422)
+
+    upstream.answers["forward_backward"] = answer
+    client = Client(upstream, None)
+    rejected = {**BATCH, "forward_backward_input": {**BATCH["forward_backward_input"], "loss_fn": "cispo"}}
+    # The first one comes before the encoding is known, the last one after it.
+    for number, (body, status) in enumerate(((rejected, 422), (BATCH, 200), (rejected, 422))):
+        upstream.requests.clear()
+        response = client.post("forward_backward", body, "0.16.1", {"X-Idempotency-Key": f"k{number}"})
+        assert response.status == status, response.content
+    assert {request.headers["content-type"] for request in upstream.named("forward_backward")} == {JSON}
+
+
+def test_failure_of_the_likely_encoding_is_repeated_before_the_other_one_counts(upstream: Upstreams) -> None:
+    """An upstream with client/config may be busy, and rejects JSON, which it does not take."""
+    failures = iter([500])
+
+    def answer(request: WireRequest) -> WireResponse:
+        if request.headers["content-type"] == JSON:
+            return json_response({"detail": "not a message"}, 422)
+        return json_response({"request_id": "r"}, next(failures, 200))
+
+    upstream.answers["client/config"] = json_response({})
+    upstream.answers["forward_backward"] = answer
+    assert Client(upstream, None).post("forward_backward", BATCH, "0.16.1", KEY).status == 200
+
+
+def test_failure_in_json_counts_at_an_upstream_of_json_wires(upstream: Upstreams) -> None:
+    """Its rejection of protobuf does not apply to the batch, which the client should send again."""
+
+    def answer(request: WireRequest) -> WireResponse:
+        is_json = request.headers["content-type"] == JSON
+        return json_response({"detail": "busy" if is_json else "not JSON"}, 500 if is_json else 422)
+
+    upstream.answers["forward_backward"] = answer
+    response = Client(upstream, None).post("forward_backward", BATCH, "0.16.1", KEY)
+    assert (response.status, orjson.loads(response.content)) == (500, {"detail": "busy"})
