@@ -22,6 +22,8 @@ STEPS: list[Step] = [
 ]
 DETAIL_CHARACTERS = 500
 GRACE_S = 5.0  # the error of a step's own deadline is more precise than a cancellation
+LONG_STEPS: dict[Step, int] = {steps_numbers.numbers: 5}
+"""Steps of more operations than others, with the number of deadlines that they have."""
 
 
 def run_step(step: Step, flow: Flow) -> dict[str, Any]:
@@ -53,8 +55,9 @@ def run_step(step: Step, flow: Flow) -> dict[str, Any]:
     # A client that hangs must not stop the flow: its thread is left behind.
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(flow.timeout_s + GRACE_S)
-    record = dict(finding) or {"outcome": "timeout", "detail": f"no end within {flow.timeout_s + GRACE_S:.0f} s"}
+    deadline_s = flow.timeout_s * LONG_STEPS.get(step, 1) + GRACE_S
+    thread.join(deadline_s)
+    record = dict(finding) or {"outcome": "timeout", "detail": f"no end within {deadline_s:.0f} s"}
     return {
         "step": step.__name__,
         "ok": record["outcome"] in ("works", "skipped"),
