@@ -23,7 +23,7 @@ from .._wire.dialect import Dialect
 from .._wire.server_futures import deferred_result, has_immediate_result
 from . import memory as kinds
 from .flags import dynamic_flags, fixed_flags
-from .front import ClientRequest, json_object
+from .front import ClientRequest, is_missing_endpoint, json_object
 from .loading import PREFIX as LOAD_PREFIX
 from .loading import Loading
 from .polls import Polls
@@ -75,7 +75,7 @@ class Emulations:
         """Return the response to a request."""
         name = request.operation.name
         response = await self._by_operation.get(name, self._pass)(request, exchange)
-        if response.status in ENDPOINT_MISSING and _is_missing_endpoint(request, response):
+        if response.status in ENDPOINT_MISSING and is_missing_endpoint(response, request.wire.path):
             dialect = await self._relay.upstream.dialect(request.headers)
             if name in OPERATION_VERSIONS and not _always_has(dialect, name):
                 raise self._relay.lacks(name, dialect, f"it responded {response.status}")
@@ -176,10 +176,12 @@ class Emulations:
 
     async def _weights_info(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         dialect = await self._relay.upstream.dialect(request.headers)
-        if _always_has(dialect, "weights_info"):
-            return await self._pass(request, exchange)
+        if dialect.may_have_operation("weights_info"):
+            response = await self._pass(request, exchange)
+            if _always_has(dialect, "weights_info") or not is_missing_endpoint(response, request.wire.path):
+                return response
         exchange.form = "weights_info"
-        info = await self._loading.describe(request, request.body.tinker_path, dialect, exchange)
+        info = await self._loading.describe_run(request, request.body.tinker_path, exchange)
         return request.json_response(info)
 
     async def _create_sampling_session(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
@@ -212,7 +214,7 @@ class Emulations:
         dialect = await self._relay.upstream.dialect(request.headers)
         if dialect.may_have_operation(request.operation.name):
             response = await self._pass(request, exchange)
-            is_certain = dialect.is_fixed or not _is_missing_endpoint(request, response)
+            is_certain = dialect.is_fixed or not is_missing_endpoint(response, request.wire.path)
             if is_certain:
                 return response
         exchange.form = request.operation.name
@@ -238,7 +240,7 @@ class Emulations:
         dialect = await self._relay.upstream.dialect(request.headers)
         if name not in self._missing and dialect.may_have_operation(name):
             response = await self._relay.relay(request, exchange)
-            if not _is_missing_endpoint(request, response):
+            if not is_missing_endpoint(response, request.wire.path):
                 return response
             self._missing.add(name)
         exchange.form = name
@@ -253,12 +255,3 @@ class Emulations:
 
 def _always_has(dialect: Dialect, operation: str) -> bool:
     return dialect.rules.always_has(OPERATION_VERSIONS[operation])
-
-
-def _is_missing_endpoint(request: ClientRequest, response: WireResponse) -> bool:
-    """Return whether a response is about the path, and not about a thing that the request names."""
-    if response.status == 404:
-        detail = json_object(response.content).get("detail")
-        # Frameworks give this text, or none, for a path that they do not know.
-        return detail is None or str(detail).strip(" .").lower() == "not found" or request.wire.path in str(detail)
-    return response.status == 405

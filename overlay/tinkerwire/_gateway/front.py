@@ -13,6 +13,7 @@ from tinkerwire_base.call import JSON, PROTOBUF, Operation, WireRequest, WireRes
 from tinkerwire_base.conversion.json_text import parse_json
 from tinkerwire_generated.availability import FIELD_VERSIONS
 
+from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._server.http.encoding import ResultEncoder
 from .._server.http.openapi import Document, load_contract
 from .._server.http.responses import HttpError
@@ -129,9 +130,10 @@ def read_request(wire: WireRequest, client: ClientWire) -> ClientRequest:
     """Return the request of a client: in its version, or in the first likely version that the request fits.
 
     Raises:
-        HttpError: the request fits no version that the client may speak; the error is that of the likeliest one.
+        HttpError: the request fits no version that the client may speak; the error is that of the likeliest one that
+            has the operation.
     """
-    first_error: HttpError | None = None
+    likeliest: HttpError | None = None
     for version in client.versions:
         front = front_of(version)
         try:
@@ -147,9 +149,10 @@ def read_request(wire: WireRequest, client: ClientWire) -> ClientRequest:
         except HttpError as error:
             if error.status not in OTHER_FORM_STATUSES:
                 raise
-            first_error = first_error or error
-    assert first_error is not None
-    raise first_error
+            if likeliest is None or (likeliest.status in ENDPOINT_MISSING and error.status not in ENDPOINT_MISSING):
+                likeliest = error
+    assert likeliest is not None
+    raise likeliest
 
 
 def json_object(content: bytes) -> dict[str, Any]:
@@ -159,3 +162,12 @@ def json_object(content: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def is_missing_endpoint(response: WireResponse, path: str) -> bool:
+    """Return whether a response is about the path of a request, and not about a thing that the request names."""
+    if response.status == 404:
+        detail = json_object(response.content).get("detail")
+        # Frameworks give this text, or none, for a path that they do not know.
+        return detail is None or str(detail).strip(" .").lower() == "not found" or path in str(detail)
+    return response.status == 405

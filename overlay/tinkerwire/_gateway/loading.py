@@ -17,11 +17,10 @@ from tinkerwire_base.call import Call, WireResponse
 from tinkerwire_generated import models
 from tinkerwire_generated.operations import OPERATIONS
 
-from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._server.http.responses import HttpError
 from .._wire.dialect import Dialect
 from . import memory as kinds
-from .front import ClientRequest, json_object
+from .front import ClientRequest, is_missing_endpoint, json_object
 from .polls import Polls
 from .relay import Relay, RelayedExchange
 from .upstream import Refused
@@ -104,22 +103,21 @@ class Loading:
         self, request: ClientRequest, path: str, dialect: Dialect, exchange: RelayedExchange
     ) -> models.WeightsInfoResponse:
         """Return the base model and the adapter of saved weights, from their training run if need be."""
-        refused: Refused | None = None
         if dialect.may_have_operation("weights_info"):
             body = models.WeightsInfoRequest(tinker_path=path)
             call: Call[models.WeightsInfoResponse] = Call(OPERATIONS["weights_info"], body=body)
             try:
                 return await self._relay.call(request, call, exchange)
             except Refused as error:
-                if error.response.status not in ENDPOINT_MISSING:
+                if not is_missing_endpoint(error.response, call.operation.path):
                     raise
-                refused = error
-        try:
-            run = await self.find_run(request, path, exchange)
-        except Refused as error:
-            # Any other status than those of a missing run may be gone at the next attempt.
-            is_missing = error.response.status in ENDPOINT_MISSING
-            raise (refused if is_missing and refused is not None else error) from None
+        return await self.describe_run(request, path, exchange)
+
+    async def describe_run(
+        self, request: ClientRequest, path: str, exchange: RelayedExchange
+    ) -> models.WeightsInfoResponse:
+        """Return the base model and the adapter of the training run that saved weights are of."""
+        run = await self.find_run(request, path, exchange)
         return models.WeightsInfoResponse(base_model=run.base_model, is_lora=run.is_lora, lora_rank=run.lora_rank)
 
     async def find_run(self, request: ClientRequest, path: str, exchange: RelayedExchange) -> models.TrainingRun:

@@ -85,6 +85,16 @@ def test_prompt_logprobs_have_one_value_for_each_token(
     assert found == (None if values is None else [None, -0.5])
 
 
+RUN = {
+    "training_run_id": "run",
+    "base_model": "base",
+    "model_owner": "o",
+    "is_lora": True,
+    "lora_rank": 8,
+    "last_request_time": "2026-01-01T00:00:00Z",
+}
+
+
 def _prepare_load(upstream: Upstreams) -> None:
     results = {
         "create": {"model_id": "upstream-model"},
@@ -192,6 +202,16 @@ def test_unknown_weights_are_the_upstreams_404(upstream: Upstreams) -> None:
     assert (response.status, value_of(response)) == (404, {"detail": "no such weights"})
 
 
+def test_unknown_weights_of_a_known_run_are_the_upstreams_404(upstream: Upstreams) -> None:
+    """The run would describe weights that were deleted, or never existed."""
+    upstream.answers["weights_info"] = json_response({"detail": "no such weights"}, 404)
+    upstream.answers["training_runs/run"] = json_response(RUN)
+    client = Client(upstream, None)
+    for name, body in (("weights_info", {"tinker_path": PATH}), ("load_weights", CREATE)):
+        response = client.post(name, body, "0.38.0")
+        assert (response.status, value_of(response)) == (404, {"detail": "no such weights"})
+
+
 def test_failure_of_the_second_look_at_the_weights_reaches_the_client(upstream: Upstreams) -> None:
     """An upstream without weights_info may be busy: clients repeat the request, but not after a 404."""
     upstream.answers["training_runs/run"] = json_response({"detail": "busy"}, 503)
@@ -206,16 +226,7 @@ def test_invalid_id_of_the_gateway_is_a_404(upstream: Upstreams) -> None:
 
 def test_upstream_without_get_sampler_is_described_from_memory(upstream: Upstreams) -> None:
     upstream.answers["create_sampling_session"] = json_response({"sampling_session_id": "s:sample:0"})
-    upstream.answers["training_runs/run"] = json_response(
-        {
-            "training_run_id": "run",
-            "base_model": "base",
-            "model_owner": "o",
-            "is_lora": True,
-            "lora_rank": 8,
-            "last_request_time": "2026-01-01T00:00:00Z",
-        }
-    )
+    upstream.answers["training_runs/run"] = json_response(RUN)
     client = Client(upstream, "0.4.1")
     body = {"session_id": "s", "sampling_session_seq_id": 0, "model_path": "tinker://run/sampler_weights/a"}
     assert client.post("create_sampling_session", body, "0.38.0").status == 200

@@ -53,6 +53,15 @@ def test_unknown_client_is_recognized_by_the_form_of_its_request(upstream: Upstr
     assert "prompt_logprobs_last_n" in value_of(response)["detail"]
 
 
+def test_unknown_client_gets_the_error_of_a_version_that_has_the_operation(upstream: Upstreams) -> None:
+    """Versions from 0.26.2 on have no unload_model; the path of an invalid request is not unknown."""
+    client = Client(upstream)
+    response = client.post("unload_model", {})
+    assert response.status == 422
+    assert value_of(response)["detail"][0]["loc"] == ["body", "model_id"]
+    assert client.post("nowhere", {}).status == 404
+
+
 def test_unknown_client_is_remembered_by_the_sdk_version_of_its_session(upstream: Upstreams) -> None:
     upstream.answers["create_session"] = json_response({"session_id": "s1"})
     client = Client(upstream)
