@@ -71,11 +71,9 @@ def run_case(case: Case) -> tuple[Case, dict[str, Any]]:
 
 
 def list_cases(pairs: Sequence[tuple[str, str]]) -> list[Case]:
-    """Return the runs of pairs, each after the direct run that it is compared with."""
-    cases = []
-    for kit, server in pairs:
-        modes = (DISCOVERED, TO_WIRE) if kit == server else (DISCOVERED,)
-        cases += [Case(kit, kit, DIRECT), *(Case(kit, server, mode) for mode in modes)]
+    """Return the runs of pairs, and the direct runs that they are compared with."""
+    cases = [case for kit, server in pairs for case in (Case(kit, kit, DIRECT), Case(kit, server, DISCOVERED))]
+    cases += [Case(kit, server, TO_WIRE) for kit, server in pairs if kit == server]
     return list(dict.fromkeys(cases))
 
 
