@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 import zlib
 
 import pytest
@@ -45,6 +46,38 @@ def test_broken_body_is_400(encoding: str) -> None:
         with pytest.raises(HttpError) as rejection:
             decompress(sent, encoding)
         assert rejection.value.status == 400
+
+
+@pytest.mark.parametrize("encoding", ["zstd", "gzip", "deflate"])
+def test_bytes_after_the_body_are_400(encoding: str) -> None:
+    """A second body is not dropped silently."""
+    compress = {"zstd": zstandard.compress, "gzip": gzip.compress, "deflate": zlib.compress}[encoding]
+    for rest in (b"x", compress(BODY), bytes(content_encoding.ZSTD_PIECE_BYTES * 2)):
+        with pytest.raises(HttpError, match=f"{len(rest)} bytes after") as rejection:
+            decompress(compress(BODY) + rest, encoding)
+        assert rejection.value.status == 400
+
+
+@pytest.mark.parametrize("encoding", ["zstd", "zstd without size", "gzip", "deflate"])
+def test_memory_of_a_bomb_is_bounded(encoding: str) -> None:
+    """A body of a few kilobytes would expand to 256 MiB; it never takes more than a part of that."""
+    bomb = bytes(2**28)
+    sent = {
+        "zstd": zstandard.compress,
+        "zstd without size": _compress_without_size,
+        "gzip": gzip.compress,
+        "deflate": zlib.compress,
+    }[encoding](bomb)
+    del bomb
+    tracemalloc.start()
+    try:
+        with pytest.raises(HttpError) as rejection:
+            decompress(sent, encoding.partition(" ")[0])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert rejection.value.status == 413
+    assert peak < 2.5 * content_encoding.MAX_BODY_BYTES
 
 
 @pytest.mark.parametrize("encoding", ["zstd", "gzip"])
