@@ -85,8 +85,8 @@ class Outage:
         self._reserved.close()
 
     async def _listen(self) -> None:
-        app = aiohttp_app.create_application(self._server)
-        self._runner = aiohttp_app.web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.05)
+        server = aiohttp_app.create_server(self._server)
+        self._runner = aiohttp_app.web.ServerRunner(server, shutdown_timeout=0.05)
         await self._runner.setup()
         await aiohttp_app.web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_port=True).start()
 

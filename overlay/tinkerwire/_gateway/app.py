@@ -14,6 +14,7 @@ from tinkerwire_base.call import JSON, WireRequest, WireResponse
 
 from .._server.emulation.fault_injection import ConnectionDropped, FaultInjection
 from .._server.emulation.middleware import apply_middleware
+from .._server.http.body_thread import BodyThread
 from .._server.http.responses import HttpError
 from .._server.http.routing import OPEN_PATHS
 from . import memory as kinds
@@ -59,6 +60,7 @@ class GatewayApp:
         self._emulations = Emulations(Relay(upstream, memory), self._polls)
         self._speak = None if speak is None else exact_wire(speak)
         self._client_key = client_key
+        self._body_thread = BodyThread()
         self._fault_injection = fault_injection
         self._trace = trace
 
@@ -71,8 +73,7 @@ class GatewayApp:
         wire = attrs.evolve(request, headers={name.lower(): value for name, value in request.headers.items()})
         try:
             self._authenticate(wire)
-            client = self._speak or self._recognize(wire)
-            request_ = read_request(wire, client)
+            client, request_ = await self._body_thread.run(wire, lambda: self._read(wire))
             if self._fault_injection is None:
                 return await self._respond(request_, client, wire)
             respond = partial(self._respond, request_, client)
@@ -97,6 +98,7 @@ class GatewayApp:
     async def close(self) -> None:
         """Close all connections and files."""
         await self._upstream.close()
+        self._body_thread.close()
         self._memory.close()
         if self._trace is not None:
             self._trace.close()
@@ -125,6 +127,10 @@ class GatewayApp:
         if not hmac.compare_digest(key.encode(errors="surrogateescape"), self._client_key.encode()):
             problem = "wrong" if key else "missing"
             raise HttpError(401, f"tinkerwire gateway: the API key is {problem}; send the gateway's key in X-API-Key")
+
+    def _read(self, wire: WireRequest) -> tuple[ClientWire, ClientRequest]:
+        client = self._speak or self._recognize(wire)
+        return client, read_request(wire, client, self._body_thread)
 
     def _recognize(self, wire: WireRequest) -> ClientWire:
         try:

@@ -14,6 +14,7 @@ from tinkerwire_base.conversion.json_text import parse_json
 from tinkerwire_generated.availability import FIELD_VERSIONS
 
 from .._connection.dialect_resolver import ENDPOINT_MISSING
+from .._server.http.body_thread import BodyThread
 from .._server.http.encoding import ResultEncoder
 from .._server.http.openapi import Document, load_contract
 from .._server.http.responses import HttpError
@@ -72,6 +73,8 @@ class ClientRequest:
     operation: Operation
     path: Mapping[str, str]
     wire: WireRequest
+    body_thread: BodyThread
+    """Reads large bodies."""
     is_certain: bool = True
     packs_numbers: bool = False
     """Read numbers as arrays of the dtypes of protobuf; set before the body is read, if it is sent as protobuf."""
@@ -96,6 +99,14 @@ class ClientRequest:
             )
             self._is_read = True
         return self._body
+
+    async def read_body(self) -> Any:
+        """Return :attr:`body`, after a large one was read off the event loop.
+
+        Raises:
+            HttpError: the body does not fit the client's wire version.
+        """
+        return self._body if self._is_read else await self.body_thread.run(self.wire, lambda: self.body)
 
     @property
     def query(self) -> dict[str, Any]:
@@ -126,7 +137,7 @@ class ClientRequest:
         return WireResponse(status=status, headers={"content-type": JSON, **(headers or {})}, content=content)
 
 
-def read_request(wire: WireRequest, client: ClientWire) -> ClientRequest:
+def read_request(wire: WireRequest, client: ClientWire, body_thread: BodyThread) -> ClientRequest:
     """Return the request of a client: in its version, or in the first likely version that the request fits.
 
     Raises:
@@ -141,7 +152,12 @@ def read_request(wire: WireRequest, client: ClientWire) -> ClientRequest:
             if any(part in DOT_SEGMENTS for value in path.values() for part in _SLASH.split(value)):
                 raise HttpError(404, f"{wire.method} {wire.path} is not an endpoint of this server")
             request = ClientRequest(
-                front=front, operation=operation, path=path, wire=wire, is_certain=len(client.versions) == 1
+                front=front,
+                operation=operation,
+                path=path,
+                wire=wire,
+                body_thread=body_thread,
+                is_certain=len(client.versions) == 1,
             )
             if not request.is_certain:
                 _ = request.body, request.query

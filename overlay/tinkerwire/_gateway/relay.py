@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
@@ -85,7 +86,7 @@ class Relay:
             # A guessed form may be rejected, and JSON takes the digits as they came.
             is_protobuf = request.operation.name in dialect.protobuf_operations
             request.packs_numbers = is_protobuf and not dialect.is_provisional
-            body = self._resolve_body(request.body)
+            body = self._resolve_body(await request.read_body())
             response = await self.translate(request, body, dialect, exchange)
         elif response.status == INVALID and not dialect.is_fixed:
             response = await self._repeat(request, dialect, response, exchange)
@@ -97,7 +98,8 @@ class Relay:
     ) -> WireResponse:
         """Send a request that was rejected as it came in other forms; return the rejection if none is accepted."""
         try:
-            response = await self.translate(request, self._resolve_body(request.body), dialect, exchange)
+            body = self._resolve_body(await request.read_body())
+            response = await self.translate(request, body, dialect, exchange)
         except HttpError:
             return rejection
         if response.status >= 300:
@@ -156,7 +158,7 @@ class Relay:
             if not attempts.may_fit(form):
                 continue
             try:
-                sent = make_request(form)
+                sent = await request.body_thread.run(request.wire, partial(make_request, form))
             except (DialectError, TypeError, ValueError, OverflowError) as cause:
                 error = error or cause
                 continue

@@ -1,4 +1,4 @@
-"""The embedded server, or another handler of requests, as an aiohttp application."""
+"""The embedded server, or another handler of requests, as a server of aiohttp."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
 from tinkerwire._server.http.allowed_hosts import AllowedHosts
 from tinkerwire._server.http.body_memory import BodyMemory
-from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES, body_too_large
+from tinkerwire._server.http.body_reading import receive_body
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import WireRequest, WireResponse
 
@@ -29,8 +29,47 @@ class RequestHandler(Protocol):
         ...
 
 
-def create_application(server: RequestHandler, allowed_hosts: AllowedHosts | None = None) -> web.Application:
-    """Create an aiohttp application that passes every request to the server.
+IDLE_CONNECTION_S = 300.0
+"""Time for which a connection without requests is kept."""
+FIRST_REQUEST_S = 60.0
+"""Time in which the first headers must arrive on a connection."""
+
+
+class _Server(web.Server):
+    """A server that closes connections without a request."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
+        super().__init__(
+            handler,
+            handler_cancellation=True,
+            access_log=None,
+            logger=_create_logger(),
+            keepalive_timeout=IDLE_CONNECTION_S,
+            # The handler checks the encodings that its wire version supports.
+            auto_decompress=False,
+        )
+        self._silent: dict[object, asyncio.TimerHandle] = {}
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Expect a request on a new connection."""
+        super().connection_made(handler, transport)
+        timer = asyncio.get_running_loop().call_later(FIRST_REQUEST_S, handler.force_close)
+        self._silent[handler] = timer
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget a connection."""
+        self.observe_request(handler)
+        super().connection_lost(handler, exc)
+
+    def observe_request(self, handler: object) -> None:
+        """Note that a request has arrived on a connection."""
+        timer = self._silent.pop(handler, None)
+        if timer is not None:
+            timer.cancel()
+
+
+def create_server(server: RequestHandler, allowed_hosts: AllowedHosts | None = None) -> web.Server:
+    """Create an aiohttp server that passes every request to the server; call it on the event loop that serves.
 
     Args:
         server: answers the requests.
@@ -39,16 +78,17 @@ def create_application(server: RequestHandler, allowed_hosts: AllowedHosts | Non
     allowed = allowed_hosts or AllowedHosts()
     memory = BodyMemory()
 
-    async def handle(request: web.Request) -> web.StreamResponse:
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        listener.observe_request(request.protocol)
         with memory.hold() as take:
             return await handle_held(request, take)
 
-    async def handle_held(request: web.Request, take: Callable[[int], None]) -> web.StreamResponse:
+    async def handle_held(request: web.BaseRequest, take: Callable[[int], None]) -> web.StreamResponse:
         try:
             allowed.check(
                 request.headers.getall("Host", []), request.headers.getall("Origin", []), _own_address(request)
             )
-            content = await _read_body(request, take)
+            content = await receive_body(request.content, request.content_length, take)
         except HttpError as error:
             return _error_response(error)
         except web.RequestPayloadError as error:
@@ -69,27 +109,11 @@ def create_application(server: RequestHandler, allowed_hosts: AllowedHosts | Non
             return web.Response(status=500)
         return web.Response(status=response.status, headers=dict(response.headers), body=response.content)
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handle)
-    return app
+    listener = _Server(handle)
+    return listener
 
 
-async def _read_body(request: web.Request, take: Callable[[int], None]) -> bytes:
-    """Return the body of a request; HttpError if it is too large, or too little memory is free."""
-    if (request.content_length or 0) > MAX_BODY_BYTES:
-        raise body_too_large()
-    parts: list[bytes] = []
-    size = 0
-    while part := await request.content.readany():
-        take(len(part))
-        size += len(part)
-        if size > MAX_BODY_BYTES:
-            raise body_too_large()
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _own_address(request: web.Request) -> str | None:
+def _own_address(request: web.BaseRequest) -> str | None:
     """Return the address of the server's end of a request's connection."""
     name = request.transport.get_extra_info("sockname") if request.transport is not None else None
     return name[0] if isinstance(name, tuple) else None
@@ -166,15 +190,7 @@ async def serve_handler(
     Raises:
         OSError: the port cannot be used.
     """
-    runner = web.AppRunner(
-        create_application(handler, allowed_hosts),
-        access_log=None,
-        logger=_create_logger(),
-        handler_cancellation=True,
-        shutdown_timeout=drain_s,
-        # The handler checks the encodings that its wire version supports.
-        auto_decompress=False,
-    )
+    runner = web.ServerRunner(create_server(handler, allowed_hosts), shutdown_timeout=drain_s)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port, reuse_address=True, reuse_port=shares_port or None)

@@ -23,6 +23,7 @@ from tinkerwire._server.emulation.middleware import CallNext, Middleware, apply_
 from tinkerwire._server.emulation.quirks import Quirks
 from tinkerwire._server.futures.retention_policy import RetentionPolicy
 from tinkerwire._server.handlers import HANDLERS
+from tinkerwire._server.http.body_thread import BodyThread
 from tinkerwire._server.http.idempotency import SAFE_OPERATIONS
 from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.http.ranges import respond_with_range
@@ -129,6 +130,7 @@ class EmbeddedServer:
         self._settings = settings
         self._router = Router(document)
         self._validator = Validator(document)
+        self._body_thread = BodyThread()
         self._lock = threading.RLock()
         self._closed = False
         self._is_resumed_later = False
@@ -214,6 +216,7 @@ class EmbeddedServer:
                 return
             self._closed = True
             self._is_resumed_later = is_resumed and self.is_durable
+        self._body_thread.close()
         self._state.stop(None if self._is_resumed_later else "the server was closed before this was done")
         self.is_idle = self._state.join()
         self._state.journal.close()
@@ -280,6 +283,10 @@ class EmbeddedServer:
         has_key = wire.method != "GET" and operation.name not in SAFE_OPERATIONS
         has_key = has_key and not self._emulation.ignores_idempotency_key(operation.name)
         key = wire.headers.get("x-idempotency-key") if has_key else None
+        query = self._validator.parse_query(operation, wire.query)
+        body = await self._body_thread.run(
+            wire, lambda: self._validator.parse_body(operation, wire.content, wire.headers)
+        )
         with self._lock:
             self._require_open()
             state = self._find_state()
@@ -290,8 +297,8 @@ class EmbeddedServer:
             request = Request(
                 operation=operation.name,
                 path=path,
-                query=self._validator.parse_query(operation, wire.query),
-                body=self._validator.parse_body(operation, wire.content, wire.headers),
+                query=query,
+                body=body,
                 headers=wire.headers,
                 key=key,
                 fingerprint=fingerprint,
