@@ -29,7 +29,7 @@ Pairs = Sequence[tuple[int, float]]
     1,
     contract=("SampledSequence.logprobs", "ForwardBackwardOutput.loss_fn_outputs"),
     remedy="Return the log probabilities of the model at temperature 1, as forward computes them for the same weights.",
-    needs=("SMP-013",),
+    needs=("SMP-013", "TRN-004"),
     breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "gets wrong ratios of importance sampling, without an error")],
 )
 async def sample_logprobs_are_those_of_forward(server: Server) -> None:
@@ -63,7 +63,7 @@ async def prompt_logprobs_have_a_place_each(server: Server) -> None:
     3,
     contract=("SampleResponse.prompt_logprobs", "ForwardBackwardOutput.loss_fn_outputs"),
     remedy="Return the log probabilities of the weights that the sampling session is on, as forward computes them.",
-    needs=("SMP-001",),
+    needs=("SMP-001", "TRN-004"),
     breaks=[Breakage("0.3.0", None, Feature.SAMPLE, "gets wrong logprobs of prompts, without an error")],
 )
 async def prompt_logprobs_are_those_of_forward(server: Server) -> None:

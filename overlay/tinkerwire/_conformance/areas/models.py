@@ -314,8 +314,16 @@ async def _expect_refusal(server: Server, call: Call[models.UntypedAPIFuture]) -
 
 
 async def _trained(server: Server, **lora: Any) -> list[list[float]]:
-    """Return the logprobs of a new model after two steps, of which the first moves only one matrix."""
+    """Return the logprobs of a new model after two steps, of which the first moves only one matrix.
+
+    Raises:
+        Blocked: the steps have changed nothing, so that no choice of adapters can be seen.
+    """
     model = await server.new_model(**lora)
+    before = await _logprobs(model)
     for _ in range(2):
         await _train(model)
-    return await _logprobs(model)
+    after = await _logprobs(model)
+    if largest_difference(before, after) <= MIN_DIFFERENCE:
+        raise Blocked("two steps did not change the logprobs of a model")
+    return after

@@ -20,7 +20,7 @@ from ..subject.training_model import TOKENS, TrainingModel, make_datum
 from ..violation import Blocked, expect
 from .differences import distance
 
-TRAINED = ("TRN-001", "TRN-002", "TRN-003")
+TRAINED = ("TRN-001", "TRN-002", "TRN-003", "TRN-004")
 """Requirements without which a trained checkpoint cannot be made."""
 MIN_CHANGE = 0.05
 """Smallest change of log probabilities by which a test distinguishes two states of a model."""

@@ -23,7 +23,7 @@ def no_session_id() -> None:
     patches.change_body(CREATE, lambda body: body.pop("session_id"))
 
 
-@GROUP.mutation("PRO-010", "SES-002", "SES-013", "SES-014")
+@GROUP.mutation("PRO-010", "RUN-009", "SES-002", "SES-013", "SES-014")
 def one_session_for_all() -> None:
     """Each create_session returns the id of the first session."""
     first: dict[str, str] = {}
@@ -42,13 +42,13 @@ def only_ascii() -> None:
     patches.respond(CREATE, 400, when=lambda request, _: any(byte > 127 for byte in request.content or b""))
 
 
-@GROUP.mutation("PRO-066", "SES-005", "SES-016")
+@GROUP.mutation("BAD-016", "BAD-021", "CON-009", "PRO-066", "SES-005", "SES-016")
 def heartbeat_fails() -> None:
     """Heartbeats are answered with 500."""
     patches.respond("session_heartbeat", 500)
 
 
-@GROUP.mutation("PRO-062", "SES-006")
+@GROUP.mutation("BAD-001", "BAD-002", "PRO-062", "SES-006")
 def heartbeat_of_anything() -> None:
     """Heartbeats of unknown sessions succeed."""
     patches.respond("session_heartbeat", 200, b'{"type":"session_heartbeat"}', when=patches.is_error)
@@ -87,7 +87,7 @@ def training_run_ids_empty() -> None:
     patches.set_field(ONE, training_run_ids=[])
 
 
-@GROUP.mutation("SES-010", "RUN-010")
+@GROUP.mutation("BAD-002", "BAD-003", "RUN-010", "RUN-013", "SES-010")
 def unknown_session_found() -> None:
     """An unknown session has an empty description."""
     patches.respond(ONE, 200, b'{"training_run_ids":[],"sampler_ids":[]}', when=patches.is_error)
@@ -99,13 +99,13 @@ def sessions_hidden() -> None:
     patches.set_field("sessions", sessions=[])
 
 
-@GROUP.mutation("SES-012")
+@GROUP.mutation("RUN-008", "SES-012")
 def limit_of_sessions_ignored() -> None:
     """The list of sessions ignores limit and offset."""
     patches.change_request("sessions", lambda request: attrs.evolve(request, query=()))
 
 
-@GROUP.mutation("PRO-061", "SES-013")
+@GROUP.mutation("SES-013")
 def session_metadata_dropped() -> None:
     """A session forgets its user_metadata."""
     patches.change_request_body(CREATE, lambda body: body.update(user_metadata={}))

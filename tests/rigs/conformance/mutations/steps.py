@@ -58,7 +58,7 @@ def learning_rate_zero_is_default() -> None:
     patches.replace(MODEL, "optim_step", make)
 
 
-@GROUP.mutation("TRN-027")
+@GROUP.mutation("TRN-027", "WGT-013")
 def gradients_kept() -> None:
     """A step keeps the gradients, and the next step applies them again."""
 
@@ -74,7 +74,7 @@ def gradients_kept() -> None:
     patches.replace(MODEL, "optim_step", make)
 
 
-@GROUP.mutation("TRN-029")
+@GROUP.mutation("SWT-001", "SWT-002", "TRN-029")
 def step_on_all_models() -> None:
     """A step of one model is added to all models."""
     models: list[Any] = []

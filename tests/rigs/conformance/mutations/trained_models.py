@@ -29,13 +29,13 @@ def _set_lora(*, is_lenient: bool = False, **values: Any) -> None:
     patches.change_request_body(CREATE, change, is_lenient=is_lenient)
 
 
-@GROUP.mutation("MOD-001")
+@GROUP.mutation("MOD-001", "SES-009")
 def model_id_empty() -> None:
     """The id of each new model is empty."""
     patches.change_field("retrieve_future", "model_id", lambda _: "")
 
 
-@GROUP.mutation("MOD-002")
+@GROUP.mutation("MOD-002", "WGT-015")
 def description_of_another() -> None:
     """get_info describes another model."""
     patches.set_field("get_info", model_id="other")
@@ -64,14 +64,29 @@ def rank_zero_accepted() -> None:
     _set_lora(rank=rank_of, is_lenient=True)
 
 
-@GROUP.mutation("MOD-004", "MOD-005", "MOD-016")
+@GROUP.mutation(
+    "BAD-016",
+    "BAD-017",
+    "BAD-018",
+    "BAD-019",
+    "BAD-020",
+    "MOD-004",
+    "MOD-005",
+    "MOD-016",
+    "RUN-002",
+    "RUN-006",
+    "RUN-009",
+    "TRN-001",
+    "TRN-003",
+    "WGT-008",
+)
 def model_ids_equal() -> None:
     """Each new model has the id of the first."""
     first: dict[str, str] = {}
     patches.change_field("retrieve_future", "model_id", lambda model_id: first.setdefault("id", model_id))
 
 
-@GROUP.mutation("MOD-007")
+@GROUP.mutation("MOD-007", "MOD-008", "TRN-033")
 def adapter_adds_at_the_start() -> None:
     """New adapters are random in both factors, and add something before the first step."""
     numbers = itertools.count()
@@ -130,7 +145,8 @@ def model_of_each_resend() -> None:
 
     def change(request: WireRequest) -> WireRequest:
         body = patches.read(request.content)
-        if not isinstance(body, dict):
+        # Other bodies stay wrong.
+        if not isinstance(body, dict) or type(body.get("model_seq_id")) is not int or body["model_seq_id"] < 0:
             return request
         headers = {**request.headers, "x-idempotency-key": str(next(numbers))}
         return attrs.evolve(
@@ -140,19 +156,19 @@ def model_of_each_resend() -> None:
     patches.change_request(CREATE, change)
 
 
-@GROUP.mutation("MOD-016")
+@GROUP.mutation("MOD-016", "RUN-006")
 def model_metadata_dropped() -> None:
     """A model forgets its user_metadata."""
     patches.change_request_body(CREATE, lambda body: body.pop("user_metadata", None))
 
 
-@GROUP.mutation("MOD-017")
+@GROUP.mutation("BAD-017", "MOD-017")
 def optimizer_config_required() -> None:
     """create_model rejects a request without optimizer_config."""
     patches.respond(CREATE, 422, when=lambda request, _: b"optimizer_config" not in (request.content or b""))
 
 
-@GROUP.mutation("MOD-018", wire="0.16.1")
+@GROUP.mutation("MOD-018", "TRN-047", "WGT-018", wire="0.16.1")
 def unload_fails() -> None:
     """unload_model is answered with 500."""
     patches.respond("unload_model", 500)

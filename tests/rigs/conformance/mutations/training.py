@@ -44,7 +44,7 @@ def with_inputs(example: engine.Example, **inputs: Any) -> engine.Example:
     return engine.Example(example.tokens, {**example.inputs, **inputs}, example.patches)
 
 
-@GROUP.mutation("TRN-001")
+@GROUP.mutation("TRN-001", "TRN-003")
 def one_output() -> None:
     """Forward and forward_backward return the output of the first datum only."""
     change_outputs(lambda outputs, metrics: (outputs[:1], metrics))
@@ -67,7 +67,7 @@ def logprobs_in_columns() -> None:
     change_outputs(lambda outputs, metrics: ([reshape(output) for output in outputs], metrics))
 
 
-@GROUP.mutation("TRN-006")
+@GROUP.mutation("ORD-003", "TRN-006")
 def outputs_reversed() -> None:
     """The outputs of a batch are in the reverse order."""
     change_outputs(lambda outputs, metrics: (outputs[::-1], metrics))
@@ -101,7 +101,7 @@ def no_loss_metric() -> None:
     )
 
 
-@GROUP.mutation("TRN-010")
+@GROUP.mutation("LOS-003", "LOS-012", "LOS-013", "LOS-021", "LOS-031", "TRN-010")
 def loss_is_mean() -> None:
     """The loss is divided by the number of datums."""
     change_outputs(
@@ -109,7 +109,7 @@ def loss_is_mean() -> None:
     )
 
 
-@GROUP.mutation("TRN-010")
+@GROUP.mutation("LOS-002", "LOS-011", "LOS-021", "LOS-031", "TRN-010")
 def weights_not_in_loss() -> None:
     """The loss is minus the sum of all logprobs, whatever the weights."""
     change_outputs(
@@ -117,7 +117,7 @@ def weights_not_in_loss() -> None:
     )
 
 
-@GROUP.mutation("TRN-012")
+@GROUP.mutation("CON-001", "LOS-001", "LOS-010", "LOS-020", "LOS-021", "LOS-030", "ORD-001", "TRN-012")
 def logprobs_of_backward_shifted() -> None:
     """forward_backward returns logprobs that are 0.1 too low, and forward the right ones."""
 
@@ -131,7 +131,7 @@ def logprobs_of_backward_shifted() -> None:
     patches.replace(MODEL, "forward_backward", make)
 
 
-@GROUP.mutation("TRN-013")
+@GROUP.mutation("SMP-020", "TRN-013")
 def chunks_rotated() -> None:
     """The tokens of an input of several chunks are rotated by one place."""
 
@@ -181,7 +181,7 @@ def weight_zero_counts() -> None:
     )
 
 
-@GROUP.mutation("TRN-024")
+@GROUP.mutation("TRN-024", "WGT-013")
 def forward_accumulates() -> None:
     """Forward adds a gradient."""
     MODEL.forward = MODEL.forward_backward  # type: ignore[method-assign]
@@ -214,7 +214,7 @@ def gradients_averaged() -> None:
     MODEL.forward_backward = forward_backward  # type: ignore[method-assign]
 
 
-@GROUP.mutation("TRN-028")
+@GROUP.mutation("CON-001", "LOS-001", "LOS-010", "LOS-020", "LOS-030", "ORD-003", "ORD-014", "TRN-028")
 def backward_steps() -> None:
     """forward_backward changes the weights a little, before any step."""
 
@@ -282,7 +282,7 @@ def short_inputs_padded() -> None:
     change_examples(pad)
 
 
-@GROUP.mutation("TRN-046")
+@GROUP.mutation("LOS-043", "TRN-046")
 def missing_targets_replaced() -> None:
     """A datum without target_tokens is trained on its own tokens."""
     change_examples(lambda e: e if "target_tokens" in e.inputs else with_inputs(e, target_tokens=e.tokens))
@@ -328,7 +328,7 @@ def loss_of_forward_larger() -> None:
 OPERATIONS = "forward|forward_backward|optim_step|save_weights|save_weights_for_sampler"
 
 
-@GROUP.mutation("TRN-042")
+@GROUP.mutation("PRO-026", "PRO-066", "TRN-042")
 def unknown_model_crashes() -> None:
     """Operations on an unknown model are answered with 500."""
     patches.respond(OPERATIONS, 500, when=lambda _, response: response.status == 404)
