@@ -19,6 +19,7 @@ import attrs
 from tinkerwire_base.errors import APIConnectionError, TinkerError
 
 from ._conformance.catalogue import load_requirements
+from ._conformance.interruption import Interrupted, Interruption
 from ._conformance.outcome import Outcome, Status
 from ._conformance.report.redaction import ReportRedaction
 from ._conformance.report.run_report import RunReport
@@ -40,6 +41,7 @@ __all__ = [
     "Status",
     "load_requirements",
     "run_conformance",
+    "run_conformance_async",
 ]
 
 
@@ -57,7 +59,8 @@ def run_conformance(
 ) -> RunReport:
     """Test a server and return the report; what the tests made on the server is deleted.
 
-    In the main thread, SIGINT and SIGTERM end the tests early, and the report has what was tested.
+    In the main thread, SIGINT and SIGTERM end the tests early, and the report has what was tested. A second signal
+    leaves models and checkpoints to the server.
 
     Args:
         url: address of the server; ``local`` starts an embedded server for the run.
@@ -75,12 +78,63 @@ def run_conformance(
         APIConnectionError: the server does not accept connections, or does not respond as a server of the Tinker API.
         TinkerError: the server issues no token for the key, or the key would be sent over plain HTTP.
         ImportError: the extra ``conformance`` is not installed.
+        RuntimeError: an event loop runs in this thread; await :func:`run_conformance_async` there.
+        KeyboardInterrupt: a signal came before the tests began.
 
     Example:
         >>> report = run_conformance("local", only=["FUT-008"], wire="0.25.0")
         >>> report.holds, report.unmet
         (True, [])
     """
+    settings = _make_settings(url, api_key, wire, model, only, level, keep_going, max_minutes)
+    if _is_in_event_loop():
+        raise RuntimeError("run_conformance cannot run inside an event loop; await run_conformance_async there")
+    interruption = Interruption()
+
+    async def run() -> RunReport:
+        with interruption.handling_signals():
+            return await perform_run(resolved, observer or RunObserver(), interruption)
+
+    with _open_address(settings) as resolved, _public_errors(api_key):
+        try:
+            return asyncio.run(run())
+        except Interrupted:
+            raise KeyboardInterrupt from None
+
+
+async def run_conformance_async(
+    url: str,
+    *,
+    api_key: str | None = None,
+    wire: str | None = None,
+    model: str | None = None,
+    only: Sequence[str] = (),
+    level: Level | str = Level.MAY,
+    keep_going: bool = False,
+    max_minutes: float | None = None,
+    observer: RunObserver | None = None,
+) -> RunReport:
+    """Test a server like :func:`run_conformance`, inside an event loop.
+
+    It does not handle signals. A cancellation ends the tests, and raises CancelledError after what they made on the
+    server was deleted.
+    """
+    settings = _make_settings(url, api_key, wire, model, only, level, keep_going, max_minutes)
+    with _open_address(settings) as resolved, _public_errors(api_key):
+        return await perform_run(resolved, observer or RunObserver(), Interruption())
+
+
+def _make_settings(
+    url: str,
+    api_key: str | None,
+    wire: str | None,
+    model: str | None,
+    only: Sequence[str],
+    level: Level | str,
+    keep_going: bool,
+    max_minutes: float | None,
+) -> RunSettings:
+    """Return the settings of a run; raise ValueError for an invalid one."""
     if max_minutes is not None and max_minutes <= 0:
         raise ValueError(f"max_minutes must be above 0, got {max_minutes:g}")
     settings = RunSettings(
@@ -94,8 +148,15 @@ def run_conformance(
         max_s=float("inf") if max_minutes is None else 60 * max_minutes,
     )
     settings.select()
-    with _open_address(settings) as resolved, _public_errors(api_key):
-        return asyncio.run(perform_run(resolved, observer or RunObserver()))
+    return settings
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 @contextmanager

@@ -23,6 +23,7 @@ EXPORTS = {
         "Status",
         "load_requirements",
         "run_conformance",
+        "run_conformance_async",
     },
     "dropin": {"API_VERSION", "PATHS", "install"},
     "experimental": {"ExperimentalWarning"},

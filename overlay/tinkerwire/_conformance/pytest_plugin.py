@@ -15,7 +15,7 @@ from .outcome import Outcome, Status
 from .report.failure_text import describe_failure
 from .report.redaction import ReportRedaction
 from .requirement import Level, Requirement
-from .run import RunSettings, close
+from .run import RunSettings
 from .runner import run_requirement
 from .subject.server import Server
 
@@ -117,7 +117,7 @@ class ConformancePlugin:
     def pytest_unconfigure(self) -> None:
         """Delete what the tests made, and disconnect."""
         if self._server is not None:
-            self._run(close(self._server), CLOSING_TIMEOUT_S)
+            self._run(self._server.close(), CLOSING_TIMEOUT_S)
         self._resources.close()
         self._loop.close()
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 
 import attrs
 
-from .._futures.logger import log
-from .._futures.timeout import wait_for
 from ..version import __version__
 from .catalogue import select_requirements, with_needs
 from .discovery.discover import open_server
+from .interruption import Interrupted, Interruption
 from .outcome import Outcome, Status
 from .prediction import Prediction, Verdict, predict
 from .report.redaction import ReportRedaction
@@ -25,7 +22,6 @@ from .runner import run_requirements
 from .subject.server import Server
 from .violation import Blocked, Violation
 
-CLEANUP_TIMEOUT_S = 60.0
 INTERRUPTED = "the run was interrupted"
 
 
@@ -63,21 +59,38 @@ class RunObserver:
         """Get notified that the tests are over, and that what they made is deleted."""
 
 
-async def perform_run(settings: RunSettings, observer: RunObserver) -> RunReport:
-    """Test a server and return the report. The first SIGINT or SIGTERM ends the tests, and the report has the rest.
+async def perform_run(settings: RunSettings, observer: RunObserver, interruption: Interruption) -> RunReport:
+    """Test a server and return the report; what the tests made on the server is deleted.
+
+    Args:
+        settings: what to test.
+        observer: gets notified about the course of the run.
+        interruption: ends the tests, and the report has the rest; a second one ends the deletion, except for that of
+            sessions, and a third one that, too.
 
     Raises:
+        Interrupted: the run was interrupted before its tests began.
         ValueError: a setting is invalid, or the wire version cannot be found out.
         ServerLost: the server does not accept connections.
+        Violation: the server asks for a token and does not issue one.
     """
     requirements = settings.select()
     started_at, started = datetime.now(timezone.utc), time.monotonic()
-    server = await open_server(settings.url, settings.api_key, settings.wire, settings.model)
+    opening = open_server(settings.url, settings.api_key, settings.wire, settings.model)
+    server = await interruption.run(opening)
+    if server is None:
+        raise Interrupted
+    outcomes: list[Outcome] = []
+    model = None
     try:
-        outcomes, is_interrupted, model = await _test(settings, server, requirements, observer)
+        if not interruption.count:
+            model = await interruption.run(_test(settings, server, requirements, observer, outcomes))
+        is_interrupted = interruption.count > 0
     finally:
         observer.clean_up()
-        await close(server)
+        await interruption.run(server.close())
+    rest = requirements[len(outcomes) :]
+    outcomes += [Outcome(requirement=item, status=Status.NOT_RUN, reason=INTERRUPTED) for item in rest]
     return make_report(
         settings,
         server,
@@ -94,14 +107,6 @@ async def find_model(server: Server) -> str | None:
     with suppress(Violation, Blocked):
         return await server.base_model()
     return None
-
-
-async def close(server: Server) -> None:
-    """Delete what a run made on the server, within a time limit."""
-    try:
-        await wait_for(server.close(), CLEANUP_TIMEOUT_S)
-    except asyncio.TimeoutError:
-        log.warning("the server did not delete the models and checkpoints of the run within %g s", CLEANUP_TIMEOUT_S)
 
 
 def make_report(
@@ -138,58 +143,26 @@ def _predict(outcomes: Sequence[Outcome], wire: str) -> tuple[Prediction, ...] |
 
 
 async def _test(
-    settings: RunSettings, server: Server, requirements: Sequence[Requirement], observer: RunObserver
-) -> tuple[list[Outcome], bool, str | None]:
-    outcomes: list[Outcome] = []
-    model = None
+    settings: RunSettings,
+    server: Server,
+    requirements: Sequence[Requirement],
+    observer: RunObserver,
+    outcomes: list[Outcome],
+) -> str | None:
+    """Test requirements, add their outcomes to a list as they come, and return the name of the model under test."""
 
     def end(outcome: Outcome) -> None:
         outcomes.append(outcome)
         observer.end(outcome)
 
-    async def test() -> None:
-        nonlocal model
-        model = await find_model(server)
-        observer.start(server, model, requirements)
-        await run_requirements(
-            server,
-            requirements,
-            max_s=settings.max_s,
-            keep_going=settings.keep_going,
-            on_begin=observer.begin,
-            on_outcome=end,
-        )
-
-    task = asyncio.ensure_future(test())
-    with _cancelled_by_signals(task) as signals:
-        try:
-            await task
-        except asyncio.CancelledError:
-            if not signals:
-                raise
-    rest = requirements[len(outcomes) :]
-    outcomes += [Outcome(requirement=item, status=Status.NOT_RUN, reason=INTERRUPTED) for item in rest]
-    return outcomes, bool(signals), model
-
-
-@contextmanager
-def _cancelled_by_signals(task: asyncio.Task[None]) -> Iterator[list[int]]:
-    """Cancel a task on the first SIGINT or SIGTERM; yield the list of the signals that came."""
-    received: list[int] = []
-    loop = asyncio.get_running_loop()
-    installed: list[signal.Signals] = []
-
-    def cancel(number: signal.Signals) -> None:
-        received.append(number)
-        task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Only the main thread can handle signals, and not on Windows.
-        with suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(number, cancel, number)
-            installed.append(number)
-    try:
-        yield received
-    finally:
-        for number in installed:
-            loop.remove_signal_handler(number)
+    model = await find_model(server)
+    observer.start(server, model, requirements)
+    await run_requirements(
+        server,
+        requirements,
+        max_s=settings.max_s,
+        keep_going=settings.keep_going,
+        on_begin=observer.begin,
+        on_outcome=end,
+    )
+    return model

@@ -23,6 +23,7 @@ import attrs
 from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.official.venv import ROOT
 
+from tinkerwire._conformance.interruption import Interruption
 from tinkerwire._conformance.outcome import Status
 from tinkerwire._conformance.requirement import Level
 from tinkerwire._conformance.run import RunObserver, RunSettings, perform_run
@@ -102,7 +103,7 @@ def run_case(case: Case) -> dict[str, Any]:
 def examine(url: str, wire: str) -> dict[str, Any]:
     """Test all musts and shoulds of a wire version at a server; return how many hold, and those that do not."""
     wanted = RunSettings(url=url, api_key=KEY, wire=wire, level=Level.SHOULD)
-    report = asyncio.run(perform_run(wanted, RunObserver()))
+    report = asyncio.run(perform_run(wanted, RunObserver(), Interruption()))
     counts = Counter((item.requirement.level.value, item.status.value) for item in report.outcomes)
     return {
         "must": counts["must", "passed"],

@@ -158,7 +158,7 @@ async def session_list_has_session(server: Server) -> None:
 async def session_list_has_pages(server: Server) -> None:
     """The list of sessions has pages, which limit and offset select."""
     await server.session()
-    await server.new_session()
+    await server.sessions.create()
     seen = []
     for offset in (0, 1):
         page, exchange = await server.client.call(list_sessions(limit=1, offset=offset))
@@ -177,7 +177,7 @@ async def session_list_has_pages(server: Server) -> None:
 )
 async def session_lists_models_and_samplers(server: Server) -> None:
     """get_session lists the models and the sampling sessions of the session, and of no other."""
-    session_id = await server.new_session()
+    session_id = await server.sessions.create()
     model = await server.new_model(session_id=session_id)
     sampler = await server.new_sampler(session_id=session_id)
     session, exchange = await server.client.call(get_session(session_id))

@@ -279,7 +279,7 @@ async def _create(server: Server, **fields: Any) -> tuple[models.CreateSessionRe
     """Create a session that is finished at the end of the run."""
     settings: dict[str, Any] = {"tags": ["conformance"], "user_metadata": {}, "sdk_version": server.wire, **fields}
     created, exchange = await server.client.call(create_session(body=models.CreateSessionRequest(**settings)))
-    server.adopt_session(created.session_id)
+    server.sessions.adopt(created.session_id)
     return created, exchange
 
 

@@ -33,7 +33,7 @@ async def try_session(server: Server, request: WireRequest, *, is_chunked: bool 
     exchange = await server.client.send(request, is_chunked=is_chunked)
     session_id = exchange.member("session_id")
     if exchange.is_success and isinstance(session_id, str):
-        server.adopt_session(session_id)
+        server.sessions.adopt(session_id)
     return exchange
 
 

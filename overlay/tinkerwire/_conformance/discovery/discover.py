@@ -14,6 +14,7 @@ from ..._wire.dialect import CONFIG_SINCE, Dialect
 from ..client.contract import Contract
 from ..client.wire_client import WireClient
 from ..subject.server import Server
+from ..subject.sessions import finish_sessions
 from ..violation import ServerLost
 from .clues import choose_version, explain
 from .probes import Probes
@@ -50,8 +51,12 @@ async def discover(base_url: str, api_key: str | None, wire: str | None = None) 
         ValueError: the contract does not describe the version.
     """
     client = WireClient(base_url.rstrip("/"), api_key, Dialect.for_version(wire or NEWEST))
+    probes = Probes(client)
     try:
-        return await _Discoverer(client).discover(wire)
+        return await _Discoverer(client, probes).discover(wire)
+    except BaseException:
+        await finish_sessions(client, await probes.session_ids())
+        raise
     finally:
         await client.close()
 
@@ -76,7 +81,7 @@ async def open_server(base_url: str, api_key: str | None, wire: str | None = Non
     server.missing |= found.missing
     server.evidence = found.evidence
     for session_id in found.sessions:
-        server.adopt_session(session_id)
+        server.sessions.adopt(session_id)
     try:
         await server.authenticate()
     except BaseException:
@@ -86,9 +91,9 @@ async def open_server(base_url: str, api_key: str | None, wire: str | None = Non
 
 
 class _Discoverer:
-    def __init__(self, client: WireClient) -> None:
+    def __init__(self, client: WireClient, probes: Probes) -> None:
         self._client = client
-        self._probes = Probes(client)
+        self._probes = probes
 
     async def discover(self, wire: str | None) -> Discovery:
         flags, config = await self._read_config()
@@ -114,7 +119,7 @@ class _Discoverer:
             evidence=evidence,
             config=config if has_config else None,
             missing=_missing(wire, existing),
-            sessions=tuple(self._probes.sessions),
+            sessions=tuple(await self._probes.session_ids()),
         )
 
     async def _read_config(self) -> tuple[tuple[str, ...], models.ClientConfigResponse | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from tinkerwire_base.call import JSON, PROTOBUF, Operation
+from tinkerwire_base.call import JSON, PROTOBUF, Operation, WireRequest
 from tinkerwire_generated import models
 from tinkerwire_generated.api.training import forward_backward
 from tinkerwire_generated.availability import (
@@ -37,6 +37,8 @@ UNKNOWN_PATH = "no_such_operation"
 CHECKPOINT_IDS = (f"weights/{UNKNOWN_ID}", UNKNOWN_ID)
 """Ids of no checkpoint: the form that clients send, and the name alone, which some servers take in its place."""
 RESPONSE_TIMEOUT_S = 20.0
+SESSION_IDS_TIMEOUT_S = 10.0
+"""Time for which the end of the discovery waits for the ids of sessions."""
 MAX_CONCURRENT = 8
 SAMPLE_TIMEOUT_S = 120.0
 """Time limit of a poll for the first sample, for which some servers compile."""
@@ -122,13 +124,33 @@ class Probes:
         self._unknown_paths: dict[str, Exchange] = {}
         self.is_uniform = True
         """True until the server answers the path of an operation in another way than unknown paths."""
-        self.sessions: list[str] = []
-        """Ids of the sessions that probes created."""
+        self._creations: list[asyncio.Future[Exchange]] = []
+        """Requests that may create a session."""
 
     async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Exchange:
         """Send a request with a short time limit; ``path`` is below ``/api/v1/``."""
+        request = self._client.json_request(method, path, body, **headers)
+        if path != "create_session":
+            return await self._send(request)
+        creation = asyncio.ensure_future(self._send(request))
+        self._creations.append(creation)
+        # A cancelled discovery has to know the session that it created.
+        return await asyncio.shield(creation)
+
+    async def _send(self, request: WireRequest) -> Exchange:
         async with self._limit:
-            return await self._client.send(self._client.json_request(method, path, body, **headers), RESPONSE_TIMEOUT_S)
+            return await self._client.send(request, RESPONSE_TIMEOUT_S)
+
+    async def session_ids(self) -> list[str]:
+        """Return the ids of all sessions that probes created; wait some seconds for those that are being created."""
+        if not self._creations:
+            return []
+        ended, running = await asyncio.wait(self._creations, timeout=SESSION_IDS_TIMEOUT_S)
+        for creation in running:
+            creation.cancel()
+        exchanges = [creation.result() for creation in ended if creation.exception() is None]
+        ids = [exchange.member("session_id") for exchange in exchanges]
+        return [session_id for session_id in ids if isinstance(session_id, str)]
 
     async def operations(self) -> dict[str, bool]:
         """Return for each operation that can be probed whether the server has it."""
@@ -263,10 +285,7 @@ class Probes:
 
     async def _create_session(self) -> str | None:
         session_id = (await self.send("POST", "create_session", dict(SESSION))).member("session_id")
-        if not isinstance(session_id, str):
-            return None
-        self.sessions.append(session_id)
-        return session_id
+        return session_id if isinstance(session_id, str) else None
 
     async def _has_operation(self, operation: Operation) -> bool:
         # One path without a checkpoint, else one for each form of its id.
@@ -324,11 +343,7 @@ class Probes:
         return known_and_unknown(name % verb, versions, is_known=is_known, weight=STRONG if is_known else LIKELY)
 
     async def _send_field(self, probe: FieldProbe, body: Mapping[str, Any]) -> Exchange:
-        exchange = await self.send("POST", probe.operation, dict(body))
-        session_id = exchange.member("session_id")
-        if probe.operation == "create_session" and isinstance(session_id, str):
-            self.sessions.append(session_id)
-        return exchange
+        return await self.send("POST", probe.operation, dict(body))
 
     async def _chunk_clues(self) -> list[Clue]:
         def with_chunk(chunk: Mapping[str, Any]) -> dict[str, Any]:

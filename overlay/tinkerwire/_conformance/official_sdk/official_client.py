@@ -121,7 +121,7 @@ class OfficialClient:
         session = models.CreateSessionRequest(tags=[], user_metadata={}, sdk_version=self.version)
         created = await self.call(create_session(body=session))
         self.session_id = created.session_id
-        self.server.adopt_session(self.session_id)
+        self.server.sessions.adopt(self.session_id)
         self.is_connected = True
 
     def take_model_seq_id(self) -> int:

@@ -222,7 +222,7 @@ class Scene:
         body = exchange.json() if exchange.status == 200 else None
         value = result.value if result else None
         if operation == "create_session" and isinstance(body, dict):
-            self.server.adopt_session(str(body.get("session_id")))
+            self.server.sessions.adopt(str(body.get("session_id")))
         if operation == "copy_weights" and isinstance(body, dict):
             self.server.saved_paths.append(str(body.get("tinker_path")))
         if isinstance(value, models.CreateModelResponse):

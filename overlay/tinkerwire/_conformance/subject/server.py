@@ -13,27 +13,31 @@ from tinkerwire_generated.api.auth import auth_token
 from tinkerwire_generated.api.runs import delete_checkpoint, list_user_checkpoints
 from tinkerwire_generated.api.sampling import create_sampling_session
 from tinkerwire_generated.api.service import get_server_capabilities
-from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
 from tinkerwire_generated.api.training import create_model
 
 from ..._checkpoints.paths import parse_checkpoint_address
+from ..._futures.logger import log
+from ..._futures.timeout import wait_for
 from ..._wire.dialect import Dialect
 from ..client.contract import Contract
 from ..client.futures import Futures, Result
 from ..client.wire_client import WireClient
 from ..violation import Blocked, NotApplicable, Violation
 from .sampler import OpenSampler
+from .saved_paths import SavedPaths
+from .sessions import RunSessions
 from .training_model import TrainingModel, make_datum
 
 T = TypeVar("T")
 LORA_RANK = 4
 MODEL_SEED = 7
-HEARTBEAT_INTERVAL_S = 10.0
 PAGE_LENGTH = 100
 MAX_PAGES = 20
 """Pages of a list in which the kit looks for an entry of its own."""
+DELETION_TIMEOUT_S = 60.0
+"""Time in which the end of a run deletes models and checkpoints."""
 CREATION_TIMEOUT_S = 30.0
-"""Time for which the end of a run waits for the creation of a model that an interrupted test began."""
+"""Time for which the end of a run waits for a new model, or a save, that an interrupted test began."""
 CLEAN_STEP_TIMEOUT_S = 10.0
 """Time for the step that clears the gradients of a model before it is unloaded."""
 SAMPLER_STEPS = 3
@@ -59,13 +63,12 @@ class Server:
         """The observations from which the wire version was found out."""
         self.run_name = f"conformance-{secrets.token_hex(4)}"
         """Start of the names of all checkpoints of this run."""
-        self.saved_paths: list[str] = []
+        self.saved_paths = SavedPaths()
         """Paths of checkpoints, which are deleted at the end of the run."""
         self._base_model = base_model
         self._shared: dict[str, Any] = {}
-        self._sessions: list[str] = []
+        self.sessions = RunSessions(client)
         self._further_clients: list[WireClient] = []
-        self._heartbeats: asyncio.Task[None] | None = None
         self._local_models: list[TrainingModel] = []
         self._creations: set[asyncio.Future[Result]] = set()
         """Creations of models whose tests do not wait for them, or not any more."""
@@ -144,17 +147,6 @@ class Server:
     async def trained_sampler(self) -> tuple[TrainingModel, OpenSampler]:
         """Return a model that was trained, and a sampling session on its weights; nobody trains it again."""
         return await self.share("trained sampler", self._new_trained_sampler)
-
-    async def new_session(self) -> str:
-        """Create a session."""
-        body = models.CreateSessionRequest(tags=["conformance"], user_metadata={}, sdk_version=self.wire)
-        created, _ = await self.client.call(create_session(body=body))
-        self.adopt_session(created.session_id)
-        return created.session_id
-
-    def adopt_session(self, session_id: str) -> None:
-        """Note a session that was created elsewhere; it is finished at the end of the run."""
-        self._sessions.append(session_id)
 
     async def new_model(self, *, session_id: str | None = None, rank: int = LORA_RANK, **lora: Any) -> TrainingModel:
         """Create a model for one test, which is unloaded after it.
@@ -253,22 +245,29 @@ class Server:
             del self._local_models[:1]
 
     async def close(self) -> None:
-        """Delete what the run made on the server, and close all connections; failures are ignored."""
-        if self._heartbeats is not None:
-            self._heartbeats.cancel()
+        """Delete what the run made on the server, within limits of time, and close all connections.
+
+        Failures are ignored. If this is cancelled, the sessions are finished and the rest is left to the server.
+        """
+        try:
+            await wait_for(self._delete_models_and_checkpoints(), DELETION_TIMEOUT_S)
+        except asyncio.TimeoutError:
+            text = "the server did not delete the models and checkpoints of the run within %g s"
+            log.warning(text, DELETION_TIMEOUT_S)
+        finally:
+            try:
+                await self.sessions.finish()
+            finally:
+                for client in (*self._further_clients, self.client):
+                    await client.close()
+
+    async def _delete_models_and_checkpoints(self) -> None:
         await self._adopt_creations()
         await self._unload([*self._local_models, *self._shared_models])
-        for path in dict.fromkeys([*self.saved_paths, *await self._list_own_checkpoints()]):
+        saved = await self.saved_paths.settle(CREATION_TIMEOUT_S)
+        for path in dict.fromkeys([*saved, *await self._list_own_checkpoints()]):
             with suppress(Exception):
                 await self.client.call(delete_checkpoint(*parse_checkpoint_address(path)))
-        if self.contract.has_operation("finish_session"):
-            for session_id in self._sessions:
-                with suppress(Exception):
-                    reason = models.SessionFinishReason(type="success")
-                    body = models.FinishSessionRequest(reason=reason, detail=None)
-                    await self.client.send_call(finish_session(session_id, body=body))
-        for client in (*self._further_clients, self.client):
-            await client.close()
 
     async def _list_own_checkpoints(self) -> list[str]:
         """Return the paths of checkpoints with names of this run: an interrupted test did not receive its path."""
@@ -313,16 +312,9 @@ class Server:
         return names[0]
 
     async def _new_shared_session(self) -> str:
-        session_id = await self.new_session()
-        self._heartbeats = asyncio.create_task(self._send_heartbeats(session_id))
+        session_id = await self.sessions.create()
+        self.sessions.keep_alive(session_id)
         return session_id
-
-    async def _send_heartbeats(self, session_id: str) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT_INTERVAL_S)
-            with suppress(Exception):
-                body = models.SessionHeartbeatRequest(session_id=session_id)
-                await self.client.send_call(session_heartbeat(body=body))
 
     async def _new_trained_sampler(self) -> tuple[TrainingModel, OpenSampler]:
         model = await self.new_shared_model()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 from ..client.futures import Futures, QueuedWork, Result
 from ..client.wire_client import WireClient
 from ..violation import expect
+from .saved_paths import SavedPaths
 
 CROSS_ENTROPY = "cross_entropy"
 TOKENS = (5, 9, 13, 17, 21, 25, 29, 33)
@@ -82,7 +82,7 @@ class TrainingModel:
         saved_paths: receives the paths of its checkpoints, which are deleted at the end of the run.
     """
 
-    def __init__(self, client: WireClient, model_id: str, saved_paths: list[str]) -> None:
+    def __init__(self, client: WireClient, model_id: str, saved_paths: SavedPaths) -> None:
         self.id = model_id
         self.saved_paths = saved_paths
         self.next_seq_id = 1
@@ -191,7 +191,7 @@ class TrainingModel:
 
     async def save(self, call: Call[models.UntypedAPIFuture]) -> Result:
         """Save weights, and note their path; an interruption of the run does not end the save."""
-        return await asyncio.shield(self._save(call))
+        return await self.saved_paths.complete(self._save(call))
 
     async def _save(self, call: Call[models.UntypedAPIFuture]) -> Result:
         result = await self.futures.run(call)

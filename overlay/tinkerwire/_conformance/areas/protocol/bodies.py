@@ -121,7 +121,7 @@ async def text_is_unicode(server: Server) -> None:
 )
 async def large_body_is_read(server: Server) -> None:
     """A batch of 450,000 numbers is read before its unknown model is rejected."""
-    model = TrainingModel(server.client, UNKNOWN_ID, [])
+    model = TrainingModel(server.client, UNKNOWN_ID, server.saved_paths)
     tokens = [TOKENS[index % len(TOKENS)] for index in range(1000)]
     call = model.forward_backward_call([make_datum(tokens) for _ in range(LARGE_BATCH // len(tokens))], seq_id=1)
     exchange = await server.client.send_call(call)
