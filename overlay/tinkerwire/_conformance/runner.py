@@ -17,6 +17,7 @@ from .violation import Blocked, NotApplicable, ServerLost, Violation
 
 OnBegin = Callable[[Requirement], None]
 OnOutcome = Callable[[Outcome], None]
+ENDED_SESSION = "the server ended the session of the run during the test, and again when the test was repeated"
 _HINDERING = (Status.FAILED, Status.BLOCKED, Status.ERROR)
 
 
@@ -58,7 +59,13 @@ async def run_requirements(
 
 
 async def run_requirement(server: Server, requirement: Requirement, earlier: dict[str, Outcome]) -> Outcome:
-    """Test one requirement; ``earlier`` holds the outcomes of those before it by id."""
+    """Test one requirement, once more if the server ends the session of the run meanwhile.
+
+    Args:
+        server: the server.
+        requirement: what to test.
+        earlier: the outcomes of the requirements before it by id.
+    """
     reason = _reason_to_skip(server, requirement)
     if reason:
         return Outcome(requirement=requirement, status=Status.SKIPPED, reason=reason)
@@ -66,6 +73,32 @@ async def run_requirement(server: Server, requirement: Requirement, earlier: dic
     if failed:
         reason = f"{', '.join(failed)} did not pass, and this test needs it"
         return Outcome(requirement=requirement, status=Status.BLOCKED, reason=reason)
+    outcome = await _test(server, requirement)
+    if not await _has_lost_session(server, outcome):
+        return outcome
+    log.warning("the server ended the session of the run; %s is tested again in a new one", requirement.id)
+    outcome = await _test(server, requirement)
+    if not await _has_lost_session(server, outcome):
+        return outcome
+    return Outcome(
+        requirement=requirement,
+        status=Status.BLOCKED,
+        seconds=outcome.seconds,
+        reason=ENDED_SESSION,
+        exchange=outcome.exchange,
+    )
+
+
+async def _has_lost_session(server: Server, outcome: Outcome) -> bool:
+    """Check whether a test proves nothing because the server has ended the session of the run; then renew it."""
+    if outcome.status not in _HINDERING:
+        return False
+    with suppress(ServerLost):
+        return await server.renew_session()
+    return False
+
+
+async def _test(server: Server, requirement: Requirement) -> Outcome:
     started = time.monotonic()
 
     def ended(status: Status, **details: object) -> Outcome:

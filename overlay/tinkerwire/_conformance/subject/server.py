@@ -137,6 +137,19 @@ class Server:
         shared: T = value
         return shared
 
+    async def renew_session(self) -> bool:
+        """Forget what tests share if the server has ended their session, so that it is created again.
+
+        Returns:
+            True if the server has ended the session.
+        """
+        session_id = self._shared.get("session")
+        if not isinstance(session_id, str) or not await self.sessions.has_ended(session_id):
+            return False
+        self.sessions.let_go(session_id)
+        self._shared.clear()
+        return True
+
     async def new_shared_model(self) -> TrainingModel:
         """Create a model that is unloaded at the end of the run; see :meth:`share`."""
         result = await self.create_model()

@@ -11,7 +11,10 @@ from tinkerwire_generated.api.session import create_session, finish_session, ses
 
 from ..._futures.logger import log
 from ..._futures.timeout import wait_for
+from ..client.futures import is_final_rejection
 from ..client.wire_client import WireClient
+from ..exchange import Exchange
+from ..violation import Violation
 
 HEARTBEAT_INTERVAL_S = 10.0
 FINISHING_TIMEOUT_S = 15.0
@@ -49,6 +52,20 @@ class RunSessions:
         if self._heartbeats is None:
             self._heartbeats = asyncio.create_task(self._send_heartbeats())
 
+    async def has_ended(self, session_id: str) -> bool:
+        """Check whether the server has ended a session: it rejects its heartbeat, and accepts that of a new session."""
+        if not is_final_rejection(await self._send_heartbeat(session_id)):
+            return False
+        try:
+            new_id = await self.create()
+        except Violation:
+            return False
+        return (await self._send_heartbeat(new_id)).is_success
+
+    def let_go(self, session_id: str) -> None:
+        """Send no more heartbeats of a session."""
+        self._kept_alive.remove(session_id)
+
     async def finish(self) -> None:
         """Stop the heartbeats and finish all sessions; see :func:`finish_sessions`."""
         if self._heartbeats is not None:
@@ -58,10 +75,13 @@ class RunSessions:
     async def _send_heartbeats(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT_INTERVAL_S)
-            for session_id in self._kept_alive:
+            for session_id in list(self._kept_alive):
                 with suppress(Exception):
-                    body = models.SessionHeartbeatRequest(session_id=session_id)
-                    await self._client.send_call(session_heartbeat(body=body))
+                    await self._send_heartbeat(session_id)
+
+    async def _send_heartbeat(self, session_id: str) -> Exchange:
+        body = models.SessionHeartbeatRequest(session_id=session_id)
+        return await self._client.send_call(session_heartbeat(body=body))
 
 
 async def finish_sessions(client: WireClient, session_ids: Iterable[str]) -> None:
