@@ -27,6 +27,7 @@ from ._conformance.requirement import Level, Requirement
 from ._conformance.run import RunObserver, RunSettings, perform_run
 from ._conformance.violation import ServerLost, Violation
 from ._credentials.secret import is_sendable
+from ._futures.logger import is_on_event_loop
 from ._transport.address import EMBEDDED, refuse_plain_http, resolve_base_url
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def run_conformance(
         (True, [])
     """
     settings = _make_settings(url, api_key, wire, model, only, level, keep_going, max_minutes)
-    if _is_in_event_loop():
+    if is_on_event_loop():
         raise RuntimeError("run_conformance cannot run inside an event loop; await run_conformance_async there")
     interruption = Interruption()
 
@@ -149,14 +150,6 @@ def _make_settings(
     )
     settings.select()
     return settings
-
-
-def _is_in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 @contextmanager

@@ -32,7 +32,7 @@ AREA_MODULES = (
     "concurrency",
     "client_versions",
 )
-"""Modules of the areas; each has an ``AREA``. Later areas need what earlier ones test."""
+"""Modules and packages of the areas; each has an ``AREA``. Later areas need what earlier ones test."""
 
 
 @cache

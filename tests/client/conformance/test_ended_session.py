@@ -26,6 +26,14 @@ def _end_sessions(server: LocalServer) -> None:
     sessions._ttl_s = lifetime
 
 
+async def _run(server: LocalServer, requirement: Requirement) -> Outcome:
+    kit = Server(WireClient(server.url, API_KEY, Dialect.for_version(WIRE)), API_KEY, DEFAULT_MODEL)
+    try:
+        return await run_requirement(kit, requirement, {})
+    finally:
+        await kit.close()
+
+
 def test_run_continues_in_a_new_session() -> None:
     """A run whose session ends before a test passes that test, and the later ones."""
 
@@ -54,15 +62,8 @@ def test_session_that_ends_in_each_attempt_blocks() -> None:
         _end_sessions(server)
         await kit.create_model()
 
-    async def run() -> Outcome:
-        kit = Server(WireClient(server.url, API_KEY, Dialect.for_version(WIRE)), API_KEY, DEFAULT_MODEL)
-        try:
-            return await run_requirement(kit, area.requirements[0], {})
-        finally:
-            await kit.close()
-
     with LocalServer(wire=WIRE) as server:
-        outcome = asyncio.run(run())
+        outcome = asyncio.run(_run(server, area.requirements[0]))
     assert attempts == 2
     assert outcome.status is Status.BLOCKED
     assert "ended the session of the run" in outcome.reason
@@ -84,14 +85,7 @@ def test_failure_with_an_open_session_counts() -> None:
         server.fault_injection.fail_next(404, 10, only="session_heartbeat")
         await kit.create_model()
 
-    async def run() -> Outcome:
-        kit = Server(WireClient(server.url, API_KEY, Dialect.for_version(WIRE)), API_KEY, DEFAULT_MODEL)
-        try:
-            return await run_requirement(kit, area.requirements[0], {})
-        finally:
-            await kit.close()
-
     with LocalServer(wire=WIRE) as server:
-        outcome = asyncio.run(run())
+        outcome = asyncio.run(_run(server, area.requirements[0]))
     assert attempts == 1
     assert outcome.status is Status.FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -53,6 +54,15 @@ class KeyedServer:
             if self._failures:
                 return json_response({"detail": "failed"}, self._failures.pop())
         return json_response({"request_id": "r"})
+
+
+def _send_two_batches(upstream: Upstreams, answer: Callable[[WireRequest], WireResponse]) -> list[str]:
+    """Send two batches, both of which succeed, and return the media types that the upstream received."""
+    upstream.answers["forward_backward"] = answer
+    client = Client(upstream, None)
+    for number in range(2):
+        assert client.post("forward_backward", BATCH, "0.16.1", {"X-Idempotency-Key": f"k{number}"}).status == 200
+    return [request.headers["content-type"] for request in upstream.named("forward_backward")]
 
 
 def test_new_gateway_repeats_a_request_in_the_form_that_was_run(upstream: Upstreams) -> None:
@@ -121,12 +131,7 @@ def test_server_that_drops_an_unknown_form_gets_the_other_one(upstream: Upstream
             raise APIConnectionError("the server closed the connection")
         return json_response({"request_id": "r"})
 
-    upstream.answers["forward_backward"] = answer
-    client = Client(upstream, None)
-    for number in range(2):
-        assert client.post("forward_backward", BATCH, "0.16.1", {"X-Idempotency-Key": f"k{number}"}).status == 200
-    media = [request.headers["content-type"] for request in upstream.named("forward_backward")]
-    assert media == [PROTOBUF, PROTOBUF, JSON, JSON]
+    assert _send_two_batches(upstream, answer) == [PROTOBUF, PROTOBUF, JSON, JSON]
 
 
 def test_connection_that_ends_after_an_unknown_form_costs_no_form(upstream: Upstreams) -> None:
@@ -140,12 +145,7 @@ def test_connection_that_ends_after_an_unknown_form_costs_no_form(upstream: Upst
             raise APIConnectionError("the server closed the connection")
         return json_response({"request_id": "r"})
 
-    upstream.answers["forward_backward"] = answer
-    client = Client(upstream, None)
-    for number in range(2):
-        assert client.post("forward_backward", BATCH, "0.16.1", {"X-Idempotency-Key": f"k{number}"}).status == 200
-    media = [request.headers["content-type"] for request in upstream.named("forward_backward")]
-    assert media == [PROTOBUF, JSON, JSON, JSON]
+    assert _send_two_batches(upstream, answer) == [PROTOBUF, JSON, JSON, JSON]
 
 
 def test_lost_connection_is_not_a_rejection_of_the_other_form(upstream: Upstreams) -> None:

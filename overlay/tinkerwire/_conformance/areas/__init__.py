@@ -1,1 +1,1 @@
-"""The requirements, one module for each area of the wire."""
+"""The requirements, one module or package for each area of the wire."""

@@ -1,4 +1,4 @@
-"""Probes: requests that show which operations, fields and encodings a server has, and that change nothing."""
+"""Probes: requests that show which operations, fields and encodings a server has; they create sessions alone."""
 
 from __future__ import annotations
 
