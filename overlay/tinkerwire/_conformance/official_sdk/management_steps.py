@@ -108,6 +108,7 @@ async def _close(sdk: OfficialClient) -> None:
     reason = models.SessionFinishReason(type="success")
     body = models.FinishSessionRequest(reason=reason, detail=None)
     await sdk.call(finish_session(sdk.session_id, body=body))
+    sdk.server.sessions.let_go(sdk.session_id)
 
 
 MANAGE_STEPS = (

@@ -122,6 +122,7 @@ class OfficialClient:
         created = await self.call(create_session(body=session))
         self.session_id = created.session_id
         self.server.sessions.adopt(self.session_id)
+        self.server.sessions.keep_alive(self.session_id)
         self.is_connected = True
 
     def take_model_seq_id(self) -> int:
