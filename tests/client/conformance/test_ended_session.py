@@ -1,4 +1,4 @@
-"""Servers that end the session of a run: no requirement is said to fail because of that."""
+"""Servers that end the session of a run: no requirement fails because of that."""
 
 from __future__ import annotations
 
