@@ -15,6 +15,7 @@ from tinkerwire_base.call import JSON, WireRequest, WireResponse
 from .._server.emulation.fault_injection import ConnectionDropped, FaultInjection
 from .._server.emulation.middleware import apply_middleware
 from .._server.http.body_thread import BodyThread
+from .._server.http.request import with_lower_names
 from .._server.http.responses import HttpError
 from .._server.http.routing import OPEN_PATHS
 from . import memory as kinds
@@ -70,7 +71,7 @@ class GatewayApp:
         Raises:
             ConnectionDropped: fault injection drops the connection.
         """
-        wire = attrs.evolve(request, headers={name.lower(): value for name, value in request.headers.items()})
+        wire = with_lower_names(request)
         try:
             self._authenticate(wire)
             client, request_ = await self._body_thread.run(wire, lambda: self._read(wire))

@@ -22,6 +22,7 @@ from .._server.http.routing import Router
 from .._server.http.validation import Validator
 from .._wire.codec import is_decodable
 from .._wire.contract_rules import contract_rules
+from .matching import fits_all
 from .recognition import ClientWire
 
 OTHER_FORM_STATUSES = frozenset({404, 405, 415, 422})
@@ -76,6 +77,8 @@ class ClientRequest:
     body_thread: BodyThread
     """Reads large bodies."""
     is_certain: bool = True
+    names_version: bool = True
+    """True if the client names its version in the headers; a body of any other is read, unless it is large."""
     packs_numbers: bool = False
     """Read numbers as arrays of the dtypes of protobuf; set before the body is read, if it is sent as protobuf."""
     _body: Any = attrs.field(default=None, init=False)
@@ -157,7 +160,8 @@ def read_request(wire: WireRequest, client: ClientWire, body_thread: BodyThread)
                 path=path,
                 wire=wire,
                 body_thread=body_thread,
-                is_certain=len(client.versions) == 1,
+                names_version=client.is_known,
+                is_certain=_is_certain(operation.name, client, wire),
             )
             if not request.is_certain:
                 _ = request.body, request.query
@@ -169,6 +173,20 @@ def read_request(wire: WireRequest, client: ClientWire, body_thread: BodyThread)
                 likeliest = error
     assert likeliest is not None
     raise likeliest
+
+
+def _is_certain(operation: str, client: ClientWire, wire: WireRequest) -> bool:
+    """Return whether a request need not be read to find out which of the client's versions it is in."""
+    if len(client.versions) == 1:
+        return True
+    if not client.is_known or wire.query or "content-encoding" in wire.headers:
+        return False
+    return fits_all(operation, client.versions, media_type(wire.headers), wire.content or b"")
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    """Return the media type of a body, without parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def json_object(content: bytes) -> dict[str, Any]:

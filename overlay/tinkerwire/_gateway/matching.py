@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tinkerwire_base.call import JSON
+from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_generated.protobuf import MESSAGE_FIELDS
 
 from .._server.http.openapi import Document, load_contract
@@ -15,31 +15,52 @@ from .._wire.protobuf_messages import has_field
 
 NO_MEANING = frozenset({"description", "summary", "title", "deprecated", "example", "examples", "externalDocs"})
 """Keys of a schema that do not change what it accepts."""
-MIN_SCANNED_BYTES = 65_536
-"""Size of a body from which looking for texts is cheaper than reading the body."""
+NUMBER_OPERATIONS = BATCH_OPERATIONS | {"asample"}
+"""Operations with long lists of numbers. A field that their bodies leave out means the same in all versions."""
 
 
-def has_same_json(operation: str, version: str, dialect: Dialect, content: bytes = b"") -> bool:
+def has_same_json(operation: str, version: str, dialect: Dialect, content: bytes | None = None) -> bool:
     """Return whether a JSON request of an operation means the same in a version and in all versions of a dialect.
 
     Args:
         operation: the operation.
         version: the client's version.
         dialect: the dialect of the upstream.
-        content: the body. A large one may mean the same although the schemas differ: if it has nothing that differs.
+        content: the body. That of a batch or a sample may mean the same although the schemas differ: if it has nothing
+            that differs. None: only equal schemas count.
     """
     if operation in BATCH_OPERATIONS and operation in dialect.protobuf_operations:
         return False
     own = _schema(operation, version)
     if own is None:
         return False
-    for other in {dialect.min_version, dialect.max_version}:
-        texts = _differing_texts(operation, version, other)
-        if texts is None or (texts and len(content) < MIN_SCANNED_BYTES):
-            return False
-        if any(text in content for text in texts):
-            return False
-    return True
+    return all(
+        _lacks_differences(operation, version, other, content) for other in {dialect.min_version, dialect.max_version}
+    )
+
+
+def fits_all(operation: str, versions: Sequence[str], media: str, content: bytes) -> bool:
+    """Return whether a body means the same in all versions that a client may speak: the first has what others have.
+
+    Args:
+        operation: the operation.
+        versions: the versions, the likeliest first.
+        media: the media type of the body.
+        content: the body, not compressed.
+    """
+    if media == PROTOBUF:
+        return all(_is_subset(other, versions[0]) for other in versions[1:])
+    return media == JSON and all(_lacks_differences(operation, versions[0], other, content) for other in versions[1:])
+
+
+def _lacks_differences(operation: str, version: str, other: str, content: bytes | None) -> bool:
+    texts = _differing_texts(operation, version, other)
+    if not texts:
+        return texts is not None
+    if content is None:
+        return False
+    # An escape may hide a name.
+    return operation in NUMBER_OPERATIONS and b"\\" not in content and not any(text in content for text in texts)
 
 
 def has_same_protobuf(version: str, dialect: Dialect) -> bool:
@@ -90,13 +111,37 @@ def _differences(first: Any, second: Any) -> Iterator[str]:
                     yield name
         elif key == "enum" and one is not None and two is not None:
             yield from map(str, set(one) ^ set(two))
-        elif key in ("anyOf", "oneOf") and one is not None and two is not None and len(one) == len(two):
-            for member, other in zip(one, two, strict=True):
-                yield from _differences(member, other)
+        elif key in ("anyOf", "oneOf") and one is not None and two is not None:
+            yield from _union_differences(one, two)
+        elif key == "discriminator" and one is not None and two is not None:
+            # The tags of the members are compared.
+            if one["propertyName"] != two["propertyName"]:
+                raise _Incomparable
         elif key in ("items", "additionalProperties"):
             yield from _differences(one, two)
         else:
             raise _Incomparable
+
+
+def _union_differences(first: list[Any], second: list[Any]) -> Iterator[str]:
+    if len(first) == len(second):
+        for member, other in zip(first, second, strict=True):
+            yield from _differences(member, other)
+        return
+    one, two = _by_tag(first), _by_tag(second)
+    for tag in one.keys() | two.keys():
+        if tag in one and tag in two:
+            yield from _differences(one[tag], two[tag])
+        else:
+            yield tag
+
+
+def _by_tag(members: list[Any]) -> dict[str, Any]:
+    """Return the members of a union by the value of their field ``type``."""
+    tagged = {member.get("properties", {}).get("type", {}).get("const"): member for member in members}
+    if len(tagged) != len(members) or not all(isinstance(tag, str) for tag in tagged):
+        raise _Incomparable
+    return tagged
 
 
 @lru_cache(maxsize=4096)

@@ -25,7 +25,7 @@ from .._wire.dialect import BATCH_OPERATIONS, Dialect
 from . import memory as kinds
 from .adaptation import adapt_body, adapt_query
 from .attempts import INVALID, PROTOBUF_SINCE, SEQUENCE_CONFLICT, Attempts
-from .front import ClientRequest, json_object
+from .front import ClientRequest, json_object, media_type
 from .matching import has_same_json, has_same_protobuf
 from .memory import Memory
 from .upstream import Refused, Upstream, UpstreamTimeout, shared_headers, traffic_of
@@ -40,6 +40,8 @@ UPLOAD_BYTES_PER_S = 100_000
 CONTENT_HEADERS = frozenset({"content-type", "content-encoding"})
 MODEL_ID_PART = b":train:"
 """Part of every id that clients compute for the models that they create by load_weights."""
+MIN_SCANNED_BYTES = 65_536
+"""Size from which bodies of clients that name no version are not read, if both versions have all that is in them."""
 PASSED, TRANSLATED = "passed", "translated"
 
 
@@ -288,12 +290,13 @@ class Relay:
         name, wire = request.operation.name, request.wire
         if not request.is_certain or self._names_alias(request):
             return None
-        media = wire.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media == PROTOBUF:
+        if media_type(wire.headers) == PROTOBUF:
             if not has_same_protobuf(request.front.version, dialect):
                 return None
             return self._decompressed(wire, keeps_zstd=dialect.config.proto_compress_fwdbwd)
-        if not has_same_json(name, request.front.version, dialect, wire.content or b""):
+        content = wire.content or b""
+        compared = content if request.names_version or len(content) >= MIN_SCANNED_BYTES else None
+        if not has_same_json(name, request.front.version, dialect, compared):
             return None
         return self._decompressed(wire, keeps_zstd=False)
 

@@ -93,11 +93,14 @@ def create_server(server: RequestHandler, allowed_hosts: AllowedHosts | None = N
             return _error_response(error)
         except web.RequestPayloadError as error:
             return _error_response(HttpError(400, f"the body cannot be read: {' '.join(str(error).split())}"))
+        headers: dict[str, str] = {}
+        for name, value in request.headers.items():
+            headers.setdefault(name.lower(), value)
         wire = WireRequest(
             method=request.method,
             path=request.rel_url.raw_path,
-            query=tuple(request.rel_url.query.items()),
-            headers=dict(request.headers),
+            query=tuple(request.rel_url.query.items()) if request.query_string else (),
+            headers=headers,
             content=content,
         )
         try:

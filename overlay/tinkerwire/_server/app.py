@@ -14,7 +14,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import attrs
 from typing_extensions import Self
 
 from tinkerwire._files import lock
@@ -27,7 +26,7 @@ from tinkerwire._server.http.body_thread import BodyThread
 from tinkerwire._server.http.idempotency import SAFE_OPERATIONS
 from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.http.ranges import respond_with_range
-from tinkerwire._server.http.request import Request
+from tinkerwire._server.http.request import Request, with_lower_names
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
 from tinkerwire._server.http.routing import OPEN_PATHS, Router
 from tinkerwire._server.http.validation import Validator
@@ -174,7 +173,7 @@ class EmbeddedServer:
         Raises:
             ConnectionDropped: fault injection or a quirk drops the connection.
         """
-        request = attrs.evolve(request, headers={name.lower(): value for name, value in request.headers.items()})
+        request = with_lower_names(request)
         try:
             self._authenticate(request)
             if request.path.startswith(ARCHIVE_PREFIX):

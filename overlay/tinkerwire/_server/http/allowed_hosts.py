@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -70,6 +71,7 @@ class AllowedHosts:
         return host.is_loopback
 
 
+@lru_cache(maxsize=256)
 def parse_host(text: str) -> str | IPv4Address | IPv6Address:
     """Return the name or address in a Host header, in lower case, without port and trailing dot.
 
@@ -88,6 +90,7 @@ def parse_host(text: str) -> str | IPv4Address | IPv6Address:
     return _parse_address(name)
 
 
+@lru_cache(maxsize=256)
 def _parse_address(text: str) -> str | IPv4Address | IPv6Address:
     try:
         address = ip_address(text.partition("%")[0])

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 
 from aiohttp import StreamReader
 
 from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES, body_too_large
 from tinkerwire._server.http.responses import HttpError
+
+if sys.version_info >= (3, 11):
+    from asyncio import timeout_at
+else:
+    # aiohttp requires this package.
+    from async_timeout import timeout_at  # pyright: ignore[reportMissingImports]
 
 BODY_GRACE_S = 30.0
 """Time in which a body must arrive, beyond the time for its bytes."""
@@ -54,21 +61,15 @@ class _Received:
 
 
 async def _read_within_time(stream: StreamReader, received: _Received) -> None:
-    async def read() -> None:
-        while part := await stream.readany():
-            received.add(part)
-
-    reading = asyncio.ensure_future(read())
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    try:
-        while not reading.done():
-            allowed_s = BODY_GRACE_S + received.size / MIN_BODY_BYTES_PER_S
-            left_s = started + allowed_s - loop.time()
-            if left_s <= 0:
-                text = f"the body arrives too slowly: {received.size} bytes in {allowed_s:.0f} s"
-                raise HttpError(408, f"{text}; send at least {MIN_BODY_BYTES_PER_S} bytes a second")
-            await asyncio.wait({reading}, timeout=left_s)
-    finally:
-        reading.cancel()
-    reading.result()
+    started = asyncio.get_running_loop().time()
+    while True:
+        allowed_s = BODY_GRACE_S + received.size / MIN_BODY_BYTES_PER_S
+        try:
+            async with timeout_at(started + allowed_s):
+                part = await stream.readany()
+        except asyncio.TimeoutError:
+            text = f"the body arrives too slowly: {received.size} bytes in {allowed_s:.0f} s"
+            raise HttpError(408, f"{text}; send at least {MIN_BODY_BYTES_PER_S} bytes a second") from None
+        if not part:
+            return
+        received.add(part)

@@ -1,4 +1,4 @@
-"""Requests as handlers get them: routed and validated."""
+"""Requests as they arrive, and as handlers get them: routed and validated."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+
+from tinkerwire_base.call import WireRequest
 
 
 @attrs.frozen(kw_only=True)
@@ -29,3 +31,9 @@ class Request:
     headers: Mapping[str, str]
     key: str | None
     fingerprint: bytes
+
+
+def with_lower_names(request: WireRequest) -> WireRequest:
+    """Return a request whose headers have lower-case names."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return request if headers.keys() == request.headers.keys() else attrs.evolve(request, headers=headers)
