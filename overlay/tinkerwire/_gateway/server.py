@@ -15,8 +15,10 @@ from .._extras import require_packages
 from .._server.emulation.fault_injection import FaultInjection
 from .._server.listener import Listener
 from .._transport import address
+from .._transport.backpressure import CONNECTIONS
 from .._transport.base import Transport
 from .._transport.http_transport import HttpTransport
+from .._transport.poll_connections import find_poll_limit
 from .._wire.dialect import Dialect
 from .app import GatewayApp
 from .memory import Memory
@@ -26,6 +28,8 @@ from .upstream import Upstream
 
 DRAIN_TIME_S = 30.0
 """Time that requests may take to finish when the gateway ends."""
+FILES_PER_POLL = 2
+"""Connections for a poll: that of the client, and that to the upstream. Each side gets half of the files."""
 CLIENT_KEY_PREFIX = "tml-gateway-"
 
 
@@ -99,6 +103,7 @@ async def serve_gateway(
     base_url = address.resolve_base_url(settings.to)
     address.refuse_plain_http(base_url, None)
     allowed = AllowedHosts([*settings.allowed_hosts, *([settings.host] if settings.host else [])], "tinkerwire gateway")
+    max_connections = find_poll_limit(sum(CONNECTIONS.values()), FILES_PER_POLL).number
     app = GatewayApp(
         Upstream(base_url, _open_transport(base_url, settings.record), settings.to_wire, settings.api_key),
         Memory(settings.state),
@@ -122,13 +127,14 @@ async def serve_gateway(
             until=until,
             drain_s=DRAIN_TIME_S,
             shares_port=settings.shares_port,
+            max_connections=max_connections,
         )
     finally:
         await app.close()
 
 
 def _open_transport(base_url: str, record_path: Path | None) -> Transport:
-    transport = HttpTransport(base_url)
+    transport = HttpTransport(base_url, FILES_PER_POLL)
     if record_path is None:
         return transport
     from .._tape.recording import record  # noqa: PLC0415

@@ -33,12 +33,22 @@ IDLE_CONNECTION_S = 300.0
 """Time for which a connection without requests is kept."""
 FIRST_REQUEST_S = 60.0
 """Time in which the first headers must arrive on a connection."""
+BACKLOG = 4096
+"""Connections that wait to be accepted: clients open one for each of thousands of samples at once."""
+_CONTENT = b'{"detail":"too many connections are open; retry, or raise the limit of open files with ulimit -n"}'
+TOO_MANY_CONNECTIONS = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_CONTENT), _CONTENT)
+)
+"""Response to a connection beyond the maximum."""
 
 
 class _Server(web.Server):
-    """A server that closes connections without a request."""
+    """A server that closes connections without a request, and those beyond a maximum."""
 
-    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
+    def __init__(
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], max_connections: int | None
+    ) -> None:
         super().__init__(
             handler,
             handler_cancellation=True,
@@ -48,16 +58,24 @@ class _Server(web.Server):
             # The handler checks the encodings that its wire version supports.
             auto_decompress=False,
         )
+        self._max_connections = max_connections
+        self._open = 0
         self._silent: dict[object, asyncio.TimerHandle] = {}
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Expect a request on a new connection."""
         super().connection_made(handler, transport)
+        self._open += 1
+        if self._max_connections is not None and self._open > self._max_connections:
+            transport.write(TOO_MANY_CONNECTIONS)
+            transport.close()
+            return
         timer = asyncio.get_running_loop().call_later(FIRST_REQUEST_S, handler.force_close)
         self._silent[handler] = timer
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Forget a connection."""
+        self._open -= 1
         self.observe_request(handler)
         super().connection_lost(handler, exc)
 
@@ -68,12 +86,15 @@ class _Server(web.Server):
             timer.cancel()
 
 
-def create_server(server: RequestHandler, allowed_hosts: AllowedHosts | None = None) -> web.Server:
+def create_server(
+    server: RequestHandler, allowed_hosts: AllowedHosts | None = None, max_connections: int | None = None
+) -> web.Server:
     """Create an aiohttp server that passes every request to the server; call it on the event loop that serves.
 
     Args:
         server: answers the requests.
         allowed_hosts: allowed hosts; by default loopback names and the address at which a connection arrived.
+        max_connections: connections at once; further ones get status 503.
     """
     allowed = allowed_hosts or AllowedHosts()
     memory = BodyMemory()
@@ -112,7 +133,7 @@ def create_server(server: RequestHandler, allowed_hosts: AllowedHosts | None = N
             return web.Response(status=500)
         return web.Response(status=response.status, headers=dict(response.headers), body=response.content)
 
-    listener = _Server(handle)
+    listener = _Server(handle, max_connections)
     return listener
 
 
@@ -176,6 +197,7 @@ async def serve_handler(
     until: asyncio.Event | None = None,
     drain_s: float = 2.0,
     shares_port: bool = False,
+    max_connections: int | None = None,
 ) -> None:
     """Serve until ``until`` is set or, without it, until SIGINT or SIGTERM.
 
@@ -189,14 +211,15 @@ async def serve_handler(
         until: event that ends the serving.
         drain_s: seconds that requests may take to finish after ``stop``.
         shares_port: other processes may listen on the same port.
+        max_connections: connections at once; further ones get status 503. By default, the system has its limit.
 
     Raises:
         OSError: the port cannot be used.
     """
-    runner = web.ServerRunner(create_server(handler, allowed_hosts), shutdown_timeout=drain_s)
+    runner = web.ServerRunner(create_server(handler, allowed_hosts, max_connections), shutdown_timeout=drain_s)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, reuse_address=True, reuse_port=shares_port or None)
+        site = web.TCPSite(runner, host, port, backlog=BACKLOG, reuse_address=True, reuse_port=shares_port or None)
         await site.start()
         if ready is not None:
             ready(f"http://{_format_host(host)}:{runner.addresses[0][1]}")

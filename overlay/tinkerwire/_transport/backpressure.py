@@ -38,9 +38,9 @@ TRAINING_SHARE = 4
 """One in so many connections for polls is for results of training; the others are for samples."""
 
 
-def count_connections() -> tuple[PollLimit, dict[Traffic, int]]:
+def count_connections(files_per_poll: int = 1) -> tuple[PollLimit, dict[Traffic, int]]:
     """Return the limit of connections for polls of samples, and the maximum connections of all classes."""
-    polls = find_poll_limit(sum(CONNECTIONS.values()))
+    polls = find_poll_limit(sum(CONNECTIONS.values()), files_per_poll)
     training = polls.number // TRAINING_SHARE
     samples = attrs.evolve(polls, number=polls.number - training)
     return samples, CONNECTIONS | {Traffic.TRAINING_FUTURES: training, Traffic.SAMPLING_FUTURES: samples.number}

@@ -33,15 +33,19 @@ class HttpTransport:
     It uses the system's certificate store, SSL_CERT_FILE and the proxy variables, but not ``~/.netrc``. It neither
     follows redirects, which could send the API key to any host, nor stores cookies.
 
+    Args:
+        base_url: the address of the server.
+        files_per_poll: files that the program opens for each poll; 2 if each is for a client with a connection.
+
     Raises:
         ValueError: the address cannot be used, or the environment names an unsupported kind of proxy.
     """
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, files_per_poll: int = 1) -> None:
         self._base_url = base_url
         self._connector = Connector(base_url)
         self._pools: dict[Traffic, ConnectionPool] = {}
-        sample_polls, self._max_connections = count_connections()
+        sample_polls, self._max_connections = count_connections(files_per_poll)
         self.poll_connections = PollConnections(sample_polls)
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:

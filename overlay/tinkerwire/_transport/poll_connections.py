@@ -99,19 +99,20 @@ def poll_connections_of(transport: object) -> PollConnections:
     return found if isinstance(found, PollConnections) else PollConnections(None)
 
 
-def find_poll_limit(other_connections: int) -> PollLimit:
+def find_poll_limit(other_connections: int, files_per_poll: int = 1) -> PollLimit:
     """Return how many connections for polls this process may open.
 
     A tenth of the files, and of the ports, stays free for the rest of the program.
 
     Args:
         other_connections: maximum number of connections for other requests.
+        files_per_poll: files that a poll takes: its connection, and in a gateway that of the client, too.
     """
     ports = _count_ports()
     limits = [PollLimit(ports * 9 // 10, f"the system has {ports:,} ports for connections to one address")]
     files = _max_open_files()
     if files is not None:
-        number = files * 9 // 10 - _count_open_files() - other_connections
+        number = (files * 9 // 10 - _count_open_files() - other_connections) // files_per_poll
         limits.append(PollLimit(number, f"a process may open {files:,} files; raise the limit with ulimit -n"))
     limit = min(limits, key=lambda limit: limit.number)
     return attrs.evolve(limit, number=max(MIN_POLLS, limit.number))

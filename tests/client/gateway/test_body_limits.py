@@ -16,10 +16,12 @@ import httpx
 import orjson
 import pytest
 
+from tinkerwire._gateway import server as gateway_server
 from tinkerwire._server import aiohttp_app
 from tinkerwire._server.http import body_reading
 from tinkerwire._server.http.body_thread import LARGE_BODY_BYTES
 from tinkerwire._server.http.validation import Validator
+from tinkerwire._transport.poll_connections import PollLimit
 from tinkerwire.gateway import Gateway
 from tinkerwire.testing import LocalServer
 from tinkerwire_base.call import Operation
@@ -101,6 +103,29 @@ def test_connection_without_a_request_is_closed(url: str, sent: bytes, monkeypat
     with connect(url) as connection:
         connection.sendall(sent)
         assert receive_all(connection) == b""
+
+
+def test_connection_beyond_the_maximum_is_503(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that are left are those for connections to the upstream; a connection that closes makes room."""
+    limit = PollLimit(2, "this test")
+    monkeypatch.setattr(gateway_server, "find_poll_limit", lambda *_: limit)
+    request = HEAD % len(SESSION) + SESSION
+    with LocalServer(wire="0.16.1") as server, Gateway(to=server.url) as gateway:
+        with connect(gateway.url) as first, connect(gateway.url) as second:
+            for connection in (first, second):
+                connection.sendall(request)
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+            with connect(gateway.url) as third:
+                response = receive_all(third)
+            assert response.startswith(b"HTTP/1.1 503 ")
+            assert b"\r\nRetry-After: 1\r\n" in response
+        deadline = time.monotonic() + TEST_TIMEOUT_S
+        status = b""
+        while not status.startswith(b"HTTP/1.1 200 ") and time.monotonic() < deadline:
+            with connect(gateway.url) as fourth, suppress(OSError):
+                fourth.sendall(request)
+                status = fourth.recv(65_536)
+        assert status.startswith(b"HTTP/1.1 200 ")
 
 
 def test_connection_with_a_request_stays_open(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
