@@ -1,15 +1,17 @@
 """Server whose samples take time: holds polls, refuses to hold them, or offers batched polling.
 
-python -m tests.rigs.bench.waiting_server PORT held|fast|batched MIN_S MAX_S
+python -m tests.rigs.bench.waiting_server PORT held|fast|batched MIN_S MAX_S [COUNT]
 
 Each sample takes a time between MIN_S and MAX_S, drawn by a fixed seed. Its only token is the moment at which it was
-ready, in microseconds of the monotonic clock modulo 2**31; all processes of a machine share that clock.
+ready, in microseconds of the monotonic clock modulo 2**31; all processes of a machine share that clock. With COUNT, the
+time of the first COUNT samples starts when all of them have been submitted, so that they are in flight at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import struct
 import sys
@@ -38,8 +40,9 @@ NOT_FOUND = {"detail": "the server has no such path"}
 class Samples:
     """The samples of the server, and the clients that wait for them."""
 
-    def __init__(self, mode: str, shortest_s: float, longest_s: float) -> None:
+    def __init__(self, mode: str, shortest_s: float, longest_s: float, held_count: int = 0) -> None:
         self.mode = mode
+        self._held_count = held_count
         self._times = shortest_s, longest_s
         self._random = random.Random(1)
         self._ready_at: list[float] = []
@@ -50,10 +53,18 @@ class Samples:
     def add(self) -> str:
         """Start a sample and return its id."""
         number = len(self._ready_at)
-        duration = self._random.uniform(*self._times)
-        self._ready_at.append(time.monotonic() + duration)
-        asyncio.get_running_loop().call_later(duration, self._finish, number)
+        self._ready_at.append(math.inf)
+        if number >= self._held_count:
+            self._start(number)
+        elif number == self._held_count - 1:
+            for held in range(self._held_count):
+                self._start(held)
         return f"s-{number}"
+
+    def _start(self, number: int) -> None:
+        duration = self._random.uniform(*self._times)
+        self._ready_at[number] = time.monotonic() + duration
+        asyncio.get_running_loop().call_later(duration, self._finish, number)
 
     def _finish(self, number: int) -> None:
         self._ready_at[number] = time.monotonic()
@@ -170,8 +181,8 @@ async def serve(port: int, samples: Samples) -> None:
 
 def main() -> None:
     """Serve on the port of the command line."""
-    port, mode, shortest, longest = sys.argv[1:]
-    asyncio.run(serve(int(port), Samples(mode, float(shortest), float(longest))))
+    port, mode, shortest, longest, *count = sys.argv[1:]
+    asyncio.run(serve(int(port), Samples(mode, float(shortest), float(longest), *map(int, count))))
 
 
 if __name__ == "__main__":
