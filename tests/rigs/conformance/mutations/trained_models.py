@@ -70,15 +70,19 @@ def rank_zero_accepted() -> None:
     "BAD-018",
     "BAD-019",
     "BAD-020",
+    "FUT-001",
     "MOD-004",
     "MOD-005",
+    "MOD-009",
+    "MOD-010",
     "MOD-016",
-    "RUN-002",
     "RUN-006",
     "RUN-009",
     "TRN-001",
     "TRN-003",
-    "WGT-008",
+    "WGT-001",
+    "WGT-002",
+    "WGT-004",
 )
 def model_ids_equal() -> None:
     """Each new model has the id of the first."""
@@ -138,7 +142,7 @@ def unknown_model_described() -> None:
     )
 
 
-@GROUP.mutation("MOD-014")
+@GROUP.mutation("BAD-006", "MOD-014")
 def model_of_each_resend() -> None:
     """A create_model that is resent creates another model."""
     numbers = itertools.count(5000)
