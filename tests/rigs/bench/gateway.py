@@ -197,8 +197,8 @@ def _render(figures: dict[Case, list[float]], held: InFlight, load: float) -> st
         f"With {held.samples:,} samples in flight at once, none of which finishes before all were submitted, the "
         f"gateway takes {held.peak_mib:.0f} MiB at its peak, and {held.before_mib:.0f} MiB before; all take "
         f"{held.seconds:.0f} s, and {held.cpu_ms:.2f} ms of CPU each, the repeated polls included. One process holds "
-        "as many as half of its files, less a quarter for training: for 20,000 samples, raise the limit with `ulimit -n`, "
-        "or start several processes with `--share-port`.",
+        "as many as half of its files, less a quarter for training: for 20,000 samples, raise the limit with "
+        "`ulimit -n`, or start several processes with `--share-port`.",
     ]
     return "\n".join(lines) + "\n"
 
