@@ -228,7 +228,7 @@ def empty_stop_stops() -> None:
     _change_stop(lambda stop: list(range(256)) if stop == [] else stop)
 
 
-@GROUP.mutation("SMP-019", "PRO-023")
+@GROUP.mutation("SMP-019")
 def max_tokens_required() -> None:
     """Asample rejects a request without max_tokens."""
     reject_samples(lambda body: body.sampling_params.max_tokens is None, 400)
@@ -264,19 +264,19 @@ def cache_hits_too_many() -> None:
     patches.replace(handlers, "_to_response", make)
 
 
-@GROUP.mutation("SMP-024")
+@GROUP.mutation("SMP-024", "SPL-011")
 def samples_without_session_differ() -> None:
     """Samples without a sampling session read another prompt."""
     change_sample_request(lambda body: body if body.sampling_session_id else attrs.evolve(body, prompt=_ints(1, 2, 3)))
 
 
-@GROUP.mutation("SMP-025")
+@GROUP.mutation("BAD-018", "SMP-025")
 def images_crash() -> None:
     """A prompt with an image is answered with 500."""
     reject_samples(lambda body: any(hasattr(chunk, "expected_tokens") for chunk in body.prompt.chunks), 500)
 
 
-@GROUP.mutation("SMP-026")
+@GROUP.mutation("BAD-018", "SMP-026")
 def empty_prompt_crashes() -> None:
     """An empty prompt is answered with 500."""
     reject_samples(lambda body: not any(len(getattr(chunk, "tokens", [1])) for chunk in body.prompt.chunks), 500)
