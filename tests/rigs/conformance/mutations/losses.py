@@ -220,13 +220,14 @@ def thresholds_of_tokens_refused() -> None:
     change_examples(change)
 
 
-@GROUP.mutation("LOS-042", wire="0.16.1")
+@GROUP.mutation("LOS-042", "BAD-004", wire="0.16.1")
 def unknown_loss_replaced() -> None:
     """An unknown loss_fn is replaced by cross_entropy."""
 
     def change(body: dict[str, Any]) -> None:
         for name in ("forward_backward_input", "forward_input"):
-            if isinstance(body.get(name), dict) and body[name].get("loss_fn") not in losses.LOSSES:
+            loss = body[name].get("loss_fn") if isinstance(body.get(name), dict) else None
+            if isinstance(loss, str) and loss not in losses.LOSSES:
                 body[name]["loss_fn"] = "cross_entropy"
 
     patches.change_request_body("forward|forward_backward", change, is_lenient=True)

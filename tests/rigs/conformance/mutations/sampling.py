@@ -287,7 +287,7 @@ def context_exceeded() -> None:
     """The sequences after a long prompt are three times as long as the context allows."""
 
     def change(body: Any, samples: Any) -> None:
-        if sum(len(getattr(chunk, "tokens", [])) for chunk in body.prompt.chunks) > LONG_PROMPT:
+        if sum(len(getattr(chunk, "tokens", None) or ()) for chunk in body.prompt.chunks) > LONG_PROMPT:
             for sequence in samples.sequences:
                 sequence.tokens *= 3
                 sequence.logprobs *= 3
@@ -300,17 +300,17 @@ def long_prompts_cut() -> None:
     """A prompt beyond the context is replaced by a short one."""
 
     def is_long(body: Any) -> bool:
-        return sum(len(getattr(chunk, "tokens", [])) for chunk in body.prompt.chunks) > CONTEXT
+        return sum(len(getattr(chunk, "tokens", None) or ()) for chunk in body.prompt.chunks) > CONTEXT
 
     change_sample_request(lambda body: attrs.evolve(body, prompt=_ints(1, 2, 3)) if is_long(body) else body)
 
 
-@GROUP.mutation("SMP-099")
+@GROUP.mutation("SMP-099", "BAT-004")
 def unknown_tokens_replaced() -> None:
     """Tokens of a prompt that are outside the vocabulary are replaced by 0."""
 
     def change(body: Any) -> Any:
-        if len(body.prompt.chunks) != 1 or not hasattr(body.prompt.chunks[0], "tokens"):
+        if len(body.prompt.chunks) != 1 or getattr(body.prompt.chunks[0], "tokens", None) is None:
             return body
         tokens = [token if 0 <= token < 256 else 0 for token in body.prompt.chunks[0].tokens]
         return attrs.evolve(body, prompt=_ints(*tokens))
@@ -318,7 +318,7 @@ def unknown_tokens_replaced() -> None:
     change_sample_request(change)
 
 
-@GROUP.mutation("DST-001")
+@GROUP.mutation("CON-010", "DST-001", "LGP-001")
 def logprobs_noisy() -> None:
     """The logprobs of sampled tokens are too low by random numbers up to 0.2."""
 
