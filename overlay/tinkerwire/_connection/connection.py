@@ -230,6 +230,8 @@ class Connection:
 
     def _flush_recorder(self) -> None:
         if self.operations.recorder is not None:
+            # The thread that gets a result may come here before the loop has recorded it.
+            LOOP.settle()
             self.operations.recorder.flush()
 
     # --- requests --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -15,6 +16,8 @@ from typing import Any, Generic, TypeVar
 from .logger import log
 
 T = TypeVar("T")
+SETTLE_TIMEOUT_S = 1.0
+"""Seconds that a thread waits for the current callback of the loop."""
 LOCK_TIMEOUT_S = 0.1
 """Seconds that the loop waits for a lock; others hold it for microseconds, unless a signal handler interrupts them."""
 SHUTDOWN_TIMEOUT_S = 5.0
@@ -152,6 +155,15 @@ class LoopThread:
                 self._calls.add(function)
                 return
         raise RuntimeError("no client is open in this process; create a ServiceClient first")
+
+    def settle(self) -> None:
+        """Wait, for a second at most, until the loop has ended the callback that it is in, as of a future's result."""
+        if self.is_current_thread:
+            return
+        settled = threading.Event()
+        with suppress(RuntimeError):  # the loop has ended
+            self.call(settled.set)
+            settled.wait(SETTLE_TIMEOUT_S)
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ import tinkerwire as tw
 from client.trace.conftest import NANO
 from support.clients import PARAMS, PROMPT, datum, open_client
 from support.scripted import ScriptedResponse, ScriptedServer, in_order
+from tinkerwire._trace.recorder import Recorder
 
 
 def test_counts_and_bytes_are_those_of_the_server(server: ScriptedServer, client: tw.ServiceClient) -> None:
@@ -44,6 +47,22 @@ def test_failed_and_cancelled_operations_count(server: ScriptedServer, client: t
         client.get_server_capabilities()
     row = metrics.snapshot().operations["get_server_capabilities"]
     assert (row.count, row.failed) == (1, 1)
+
+
+def test_operation_counts_as_soon_as_its_result_is_out(
+    client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot waits until the loop has recorded the operation whose result the caller has."""
+    metrics = client.metrics
+    end = Recorder.end
+
+    def end_late(self: Recorder, *arguments: Any) -> None:
+        time.sleep(0.2)
+        end(self, *arguments)
+
+    monkeypatch.setattr(Recorder, "end", end_late)
+    client.get_server_capabilities()
+    assert metrics.snapshot().operations["get_server_capabilities"].count == 1
 
 
 def test_reset_returns_what_it_removes(client: tw.ServiceClient) -> None:
