@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
 from tinkerwire_generated import models
@@ -22,7 +24,10 @@ COPY = 3
 """Number of a copy of a sampling client."""
 WAIT_S = 10.0
 """Time for which a poll waits for samples."""
-MAX_BATCHED_POLLS = 10
+MAX_WAIT_S = 30.0
+"""Time within which a sample must be reported."""
+PAUSE_S = 0.1
+"""Pause between polls of a server that does not hold them."""
 ACKNOWLEDGEMENT_TIMEOUT_S = 5.0
 """Time after which the official SDK gives up a poll that only acknowledges."""
 
@@ -296,12 +301,15 @@ async def _wait_for(
     server: Server, sampler: OpenSampler, request_ids: set[str], cursor: int = 0, *, copy: int = 0
 ) -> tuple[list[Any], int, Exchange]:
     """Poll until some samples are reported; return what the last poll reported, its cursor and its exchange."""
-    exchange = None
-    for _ in range(MAX_BATCHED_POLLS):
+    end = time.monotonic() + MAX_WAIT_S
+    while True:
         response, exchange = await _poll(server, sampler, cursor, timeout=WAIT_S, copy=copy)
         if request_ids <= {completion.request_id for completion in response.completions}:
             return list(response.completions), response.cursor, exchange
-    raise Violation(f"a report of {', '.join(request_ids)}", f"none in {MAX_BATCHED_POLLS} polls", exchange)
+        if time.monotonic() > end:
+            raise Violation(f"a report of {', '.join(request_ids)}", f"none in {MAX_WAIT_S:g} s", exchange)
+        # A server need not hold batched polls.
+        await asyncio.sleep(PAUSE_S)
 
 
 async def _cancel(server: Server, submission: QueuedWork) -> None:

@@ -208,7 +208,8 @@ async def training_leaves_base_sampler_alone(server: Server) -> None:
 
 
 def _sampled(response: models.SampleResponse) -> tuple[list[int], list[float] | None]:
-    [sequence] = response.sequences
+    expect(len(response.sequences) == 1, "one sequence", len(response.sequences))
+    sequence = response.sequences[0]
     logprobs = None if sequence.logprobs is None else [float(value) for value in sequence.logprobs]
     return [int(token) for token in sequence.tokens], logprobs
 

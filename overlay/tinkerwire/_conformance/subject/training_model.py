@@ -58,6 +58,14 @@ def logprobs_of(output: models.ForwardBackwardOutput) -> list[list[float]]:
     return [[float(value) for value in item["logprobs"].to_numpy().reshape(-1)] for item in output.loss_fn_outputs]
 
 
+def _read_outputs(result: Result, number: int) -> models.ForwardBackwardOutput:
+    """Return the result of a batch; raise Violation unless it has an output for each datum."""
+    output: models.ForwardBackwardOutput = result.value
+    received = len(output.loss_fn_outputs)
+    expect(received == number, f"{number} outputs for {number} datums", received, result.exchange)
+    return output
+
+
 def make_loss_datum(
     tokens: Sequence[int], targets: Sequence[int], logprobs: Sequence[float], advantages: Sequence[float]
 ) -> models.Datum:
@@ -166,17 +174,13 @@ class TrainingModel:
         self, data: Sequence[models.Datum], loss_fn: Any = CROSS_ENTROPY, config: dict[str, Any] | None = None
     ) -> models.ForwardBackwardOutput:
         """Compute a loss and add its gradients; return the output."""
-        result = await self.futures.run(self.forward_backward_call(data, loss_fn, config))
-        output: models.ForwardBackwardOutput = result.value
-        return output
+        return _read_outputs(await self.futures.run(self.forward_backward_call(data, loss_fn, config)), len(data))
 
     async def forward(
         self, data: Sequence[models.Datum], loss_fn: Any = CROSS_ENTROPY, config: dict[str, Any] | None = None
     ) -> models.ForwardBackwardOutput:
         """Compute a loss without gradients; return the output."""
-        result = await self.futures.run(self.forward_call(data, loss_fn, config))
-        output: models.ForwardBackwardOutput = result.value
-        return output
+        return _read_outputs(await self.futures.run(self.forward_call(data, loss_fn, config)), len(data))
 
     async def logprobs(self, data: Sequence[models.Datum] | None = None) -> list[list[float]]:
         """Return the log probability of each target token of each datum, by forward."""

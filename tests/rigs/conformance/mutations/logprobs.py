@@ -30,13 +30,13 @@ def sample_logprobs_shifted() -> None:
     change_sequences(lambda sequence: sequence.logprobs.__setitem__(slice(None), [v - 0.01 for v in sequence.logprobs]))
 
 
-@GROUP.mutation("LGP-003")
+@GROUP.mutation("LGP-003", "LGP-006", "LGP-009")
 def prompt_logprobs_shifted() -> None:
     """The logprobs of the prompt are 0.01 too low."""
     _change("prompt_logprobs", lambda values: [None if value is None else value - 0.01 for value in values])
 
 
-@GROUP.mutation("LGP-004")
+@GROUP.mutation("LGP-004", "LGP-012")
 def prompt_logprobs_always() -> None:
     """The logprobs of the prompt are returned without being asked for."""
     change_sample_request(lambda body: attrs.evolve(body, prompt_logprobs=True))
@@ -48,7 +48,7 @@ def topk_of_next_place() -> None:
     _change("topk_prompt_logprobs", lambda places: [None, *places[2:], places[1]])
 
 
-@GROUP.mutation("LGP-007")
+@GROUP.mutation("LGP-006")
 def topk_of_other_tokens() -> None:
     """The top-k logprobs of the last place have other tokens."""
     _change(

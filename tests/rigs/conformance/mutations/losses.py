@@ -220,7 +220,7 @@ def thresholds_of_tokens_refused() -> None:
     change_examples(change)
 
 
-@GROUP.mutation("LOS-042", "BAD-004", wire="0.16.1")
+@GROUP.mutation("BAD-006", "LOS-042", wire="0.16.1")
 def unknown_loss_replaced() -> None:
     """An unknown loss_fn is replaced by cross_entropy."""
 

@@ -374,7 +374,7 @@ def top_p_smaller() -> None:
     _change_rule(lambda rule: attrs.evolve(rule, top_p=rule.top_p - 0.1 if 0.1 < rule.top_p < 1 else rule.top_p))
 
 
-@GROUP.mutation("DST-009")
+@GROUP.mutation("DST-004", "DST-008", "DST-009")
 def samples_in_pairs() -> None:
     """Of many sequences, pairs have the same random numbers."""
 
