@@ -48,7 +48,7 @@ def samples_reported_once() -> None:
     patches.replace(CopyCompletions, "wait_after", make)
 
 
-@GROUP.mutation("BAT-003")
+@GROUP.mutation("BAT-003", "BAT-009")
 def cursor_ignored() -> None:
     """Every poll reports all finished samples, whatever the cursor."""
     CopyCompletions.acknowledge = lambda *_: None  # type: ignore[assignment,method-assign]
@@ -75,7 +75,7 @@ def batched_polls_not_held() -> None:
     _change_wait(lambda _: 0.0)
 
 
-@GROUP.mutation("BAT-007")
+@GROUP.mutation("BAT-001")
 def samples_of_all_sessions() -> None:
     """A batched poll reports the samples of all sampling sessions."""
     kept: list[Any] = []
@@ -115,7 +115,7 @@ def size_too_large() -> None:
     patches.replace(handlers, "FutureFinished", make)
 
 
-@GROUP.mutation("BAT-012")
+@GROUP.mutation("BAD-019", "BAT-012")
 def cancellation_crashes() -> None:
     """cancel_future is answered with 500."""
     patches.respond("cancel_future", 500)

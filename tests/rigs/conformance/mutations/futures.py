@@ -25,30 +25,45 @@ def _change_unready(**values: Any) -> None:
     patches.replace(handlers, "TryAgainResponse", lambda original: lambda **fields: original(**{**fields, **values}))
 
 
-@GROUP.mutation("FUT-003", **SHORT_POLL)
+@GROUP.mutation(
+    "BAT-006",
+    "CON-001",
+    "FUT-003",
+    "FUT-004",
+    "LOS-001",
+    "ORD-005",
+    "ORD-022",
+    "RUN-014",
+    "SMP-017",
+    "SMP-027",
+    "TRN-040",
+    "TRN-041",
+    "WGT-014",
+    **SHORT_POLL,
+)
 def unready_is_503() -> None:
     """A poll before the result is ready is answered with 503."""
     patches.respond(POLL, 503, when=_is_unready)
 
 
-@GROUP.mutation("FUT-005", **SHORT_POLL)
+@GROUP.mutation("BAT-006", "FUT-005", **SHORT_POLL)
 def polls_not_held() -> None:
     """A poll is held for 0.05 s only."""
 
 
-@GROUP.mutation("FUT-016", **SHORT_POLL)
+@GROUP.mutation("BAT-006", "FUT-005", "FUT-016", **SHORT_POLL)
 def queue_state_unknown() -> None:
     """The queue_state of work that runs is ``busy``."""
     _change_unready(queue_state="busy")
 
 
-@GROUP.mutation("FUT-017", **SHORT_POLL)
+@GROUP.mutation("BAT-006", "FUT-005", "FUT-017", **SHORT_POLL)
 def unready_has_another_id() -> None:
     """The response to a poll for work that runs has another request_id."""
     _change_unready(request_id="other")
 
 
-@GROUP.mutation("FUT-006")
+@GROUP.mutation("FUT-006", "FUT-007", "FUT-012", "FUT-013", "MOD-014", "ORD-010", "PRO-008")
 def results_fetched_once() -> None:
     """A result can be fetched once, and is gone then."""
     fetched: set[bytes] = set()
@@ -76,7 +91,7 @@ def failures_fetched_once() -> None:
     patches.respond(POLL, 410, when=is_gone)
 
 
-@GROUP.mutation("FUT-008")
+@GROUP.mutation("BAD-019", "FUT-008")
 def unknown_future_crashes() -> None:
     """A poll for an unknown request_id is answered with 500."""
     patches.respond(POLL, 500, when=lambda _, response: response.status == 404)
@@ -94,7 +109,20 @@ def poll_headers_required() -> None:
     patches.respond(POLL, 400, when=lambda request, _: "x-tinker-request-iteration" not in request.headers)
 
 
-@GROUP.mutation("FUT-018")
+@GROUP.mutation(
+    "BAT-013",
+    "CON-001",
+    "CON-002",
+    "CON-005",
+    "CON-006",
+    "CON-010",
+    "FUT-008",
+    "FUT-018",
+    "FUT-021",
+    "MOD-005",
+    "ORD-001",
+    "WGT-012",
+)
 def newest_result_returned() -> None:
     """Each poll returns the newest result."""
     last: list[str] = []
@@ -141,7 +169,9 @@ def metadata_only_is_final() -> None:
     patches.respond(POLL, 200, b"{}", when=patches.contains(b'"allow_metadata_only":true'))
 
 
-@GROUP.mutation("FUT-001", wire="0.16.1")
+@GROUP.mutation(
+    "BAD-017", "CON-001", "FUT-001", "ORD-023", "TRN-001", "TRN-010", "TRN-012", "TRN-045", "TRN-046", wire="0.16.1"
+)
 def request_id_is_number() -> None:
     """The request_id of a forward_backward is a number."""
     patches.set_field("forward_backward", request_id=17)

@@ -61,7 +61,23 @@ def gaps_held_shortly() -> None:
     """Operations behind a gap run after half a second."""
 
 
-@GROUP.mutation("TRN-020")
+@GROUP.mutation(
+    "BAD-016",
+    "BAD-017",
+    "BAD-018",
+    "BAD-019",
+    "BAD-020",
+    "LOS-001",
+    "LOS-010",
+    "LOS-020",
+    "LOS-030",
+    "LOS-041",
+    "ORD-010",
+    "ORD-022",
+    "RUN-002",
+    "TRN-001",
+    "WGT-008",
+)
 def one_sequence_for_all_models() -> None:
     """Each seq_id exists once for all models."""
     last: dict[Any, Any] = {}
@@ -79,7 +95,7 @@ def one_sequence_for_all_models() -> None:
     patches.replace(seq_ids.SeqIdLog, "find", make)
 
 
-@GROUP.mutation("ORD-010")
+@GROUP.mutation("MOD-014", "ORD-010", "PRO-008", "PRO-009", "SPL-002")
 def repeated_operations_conflict() -> None:
     """An operation that is resent is a conflict."""
 
@@ -94,7 +110,7 @@ def repeated_operations_conflict() -> None:
     IdempotencyCache.find = lambda *_: None  # type: ignore[assignment,method-assign]
 
 
-@GROUP.mutation("ORD-011")
+@GROUP.mutation("ORD-011", "SPL-002")
 def new_key_conflicts() -> None:
     """An operation that is resent with another idempotency key is a conflict."""
 
@@ -109,7 +125,7 @@ def new_key_conflicts() -> None:
     seq_ids.Deduplicator.find = find  # type: ignore[method-assign]
 
 
-@GROUP.mutation("ORD-002", "ORD-012", "ORD-013", "ORD-014")
+@GROUP.mutation("ORD-002", "ORD-012", "ORD-013", "ORD-014", "PRO-009")
 def nothing_deduplicated() -> None:
     """An operation that is resent runs again."""
     _release_at_once()
@@ -172,7 +188,7 @@ def gaps_held_for_ever() -> None:
     """Operations behind a gap are held for 1000 s."""
 
 
-@GROUP.mutation("ORD-006")
+@GROUP.mutation("CON-004", "CON-006", "ORD-006")
 def interleaved_models_conflict() -> None:
     """An operation behind the first is a conflict if another model had its seq_id just before."""
     last: dict[str, Any] = {"number": None, "log": None}

@@ -105,7 +105,7 @@ def sampler_without_path() -> None:
     patches.set_field("samplers/.*", model_path=None)
 
 
-@GROUP.mutation("SPL-008")
+@GROUP.mutation("BAT-008", "SPL-008")
 def seq_ids_of_32_bits() -> None:
     """Asample rejects seq_ids beyond 32 bits."""
     reject_samples(lambda body: (body.seq_id or 0) >= 2**31)

@@ -50,13 +50,13 @@ def no_sampling_session_id() -> None:
     patches.change_field(POLL, "sampling_session_id", lambda _: None)
 
 
-@GROUP.mutation("WGT-005", "WGT-006")
+@GROUP.mutation("CKP-019", "DLD-004", "WGT-003", "WGT-005", "WGT-006")
 def path_of_another_run() -> None:
     """The paths of checkpoints name another run."""
     _change_path(lambda path: re.sub("tinker://[^/]*", "tinker://other", path))
 
 
-@GROUP.mutation("WGT-007")
+@GROUP.mutation("WGT-007", "WGT-008")
 def unnamed_checkpoints_share_a_name() -> None:
     """Checkpoints without a name replace each other."""
 
@@ -136,7 +136,7 @@ def optimizer_always_loaded() -> None:
     _change_loading(optimizer=True)
 
 
-@GROUP.mutation("WGT-015")
+@GROUP.mutation("DLD-007", "WGT-015", "WGT-016", "WGT-017", "WGT-019", "WGT-021", "WGT-023")
 def created_without_weights() -> None:
     """load_weights that creates a model loads no weights."""
 
@@ -180,7 +180,7 @@ def unknown_path_ignored() -> None:
     patches.replace(handlers, "_load", make)
 
 
-@GROUP.mutation("WGT-020", "SWT-006")
+@GROUP.mutation("BAD-018", "BAD-020", "SWT-006", "WGT-020")
 def invalid_path_crashes() -> None:
     """A text that is not a path is answered with 500."""
 
