@@ -53,7 +53,7 @@ def checkpoints_hidden() -> None:
     _change_entries(lambda _: [])
 
 
-@GROUP.mutation("CKP-002")
+@GROUP.mutation("CKP-002", "CKP-007")
 def sampler_checkpoints_hidden() -> None:
     """The lists have no checkpoints for sampling."""
     _change_entries(lambda entries: [entry for entry in entries if entry["checkpoint_type"] != "sampler"])
@@ -90,7 +90,7 @@ def user_checkpoints_hidden() -> None:
     patches.set_field(ALL_CHECKPOINTS, checkpoints=[])
 
 
-@GROUP.mutation("CKP-007", "RUN-005", "RUN-008", "SES-012")
+@GROUP.mutation("CKP-007", "RUN-004", "RUN-008", "SES-012")
 def offset_ignored() -> None:
     """The offset of lists is ignored."""
     patches.change_request(
@@ -120,13 +120,13 @@ def nothing_unpublished() -> None:
     _do_nothing(".*/publish", "DELETE")
 
 
-@GROUP.mutation("CKP-012", "CKP-013")
+@GROUP.mutation("CKP-012", "CKP-013", "WGT-011")
 def ttl_of_save_ignored() -> None:
     """The ttl_seconds of a save is ignored."""
     patches.change_request_body("save_weights.*", lambda body: body.pop("ttl_seconds", None))
 
 
-@GROUP.mutation("CKP-014")
+@GROUP.mutation("BAD-013", "BAD-014", "BAD-015", "BAD-022", "CKP-014")
 def ttl_not_set() -> None:
     """set_checkpoint_ttl changes nothing."""
     _do_nothing(".*/ttl", "PUT")
@@ -138,7 +138,7 @@ def ttl_not_removed() -> None:
     _do_nothing(".*/ttl", "PUT", b"null")
 
 
-@GROUP.mutation("CKP-017")
+@GROUP.mutation("CKP-010", "CKP-017", "SWT-008", "WGT-021")
 def nothing_deleted() -> None:
     """delete_checkpoint changes nothing."""
     _do_nothing(".*/checkpoints/.+", "DELETE")
@@ -172,15 +172,38 @@ def unknown_info_crashes() -> None:
 
 
 @GROUP.mutation(
+    "BAD-017",
+    "BAD-018",
+    "BAD-019",
+    "BAT-010",
+    "BAT-014",
     "CKP-005",
     "CKP-011",
+    "CKP-016",
     "CKP-018",
     "CKP-020",
     "DLD-006",
     "DLD-008",
+    "FUT-008",
+    "MOD-011",
+    "MOD-012",
+    "PRO-002",
+    "PRO-026",
+    "PRO-066",
     "RUN-003",
     "RUN-010",
     "RUN-012",
+    "SES-006",
+    "SES-007",
+    "SES-010",
+    "SES-017",
+    "SPL-003",
+    "SPL-004",
+    "SPL-007",
+    "SPL-010",
+    "SWT-005",
+    "SWT-008",
+    "TRN-042",
 )
 def unknown_is_500() -> None:
     """Whatever does not exist is answered with 500."""

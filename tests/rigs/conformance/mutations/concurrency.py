@@ -24,7 +24,7 @@ MAX_POLLS = 30
 SHORT_S = 0.05
 
 
-@GROUP.mutation("CON-001")
+@GROUP.mutation("CON-001", "LOS-001", "LOS-010", "LOS-020", "LOS-030", "ORD-001")
 def outputs_of_previous() -> None:
     """A forward_backward of one datum returns the output of the one before."""
     previous: list[Any] = [None]
@@ -40,7 +40,23 @@ def outputs_of_previous() -> None:
     patches.replace(engine.LoraModel, "forward_backward", make)
 
 
-@GROUP.mutation("CON-002")
+@GROUP.mutation(
+    "CON-002",
+    "CON-005",
+    "CON-010",
+    "LGP-001",
+    "LGP-002",
+    "LGP-003",
+    "LGP-004",
+    "LGP-005",
+    "LGP-008",
+    "SMP-004",
+    "SMP-009",
+    "SMP-010",
+    "SMP-012",
+    "SMP-016",
+    "SWT-004",
+)
 def samples_of_previous() -> None:
     """A sample returns the sequences of the one before."""
     previous: list[Any] = [None]
@@ -56,7 +72,26 @@ def samples_of_previous() -> None:
     patches.replace(sampling, "_to_response", make)
 
 
-@GROUP.mutation("CON-005")
+@GROUP.mutation(
+    "BAD-016",
+    "BAD-017",
+    "BAD-018",
+    "BAD-019",
+    "BAD-020",
+    "BAD-021",
+    "BAT-001",
+    "CON-005",
+    "LGP-001",
+    "LGP-003",
+    "RUN-009",
+    "RUN-011",
+    "SPL-001",
+    "SPL-002",
+    "SPL-006",
+    "SPL-008",
+    "SPL-011",
+    "SWT-001",
+)
 def one_sampling_session_for_all() -> None:
     """create_sampling_session always returns the first sampling session."""
     seen: list[str] = []
@@ -88,7 +123,7 @@ def polls_limited() -> None:
     patches.replace(FutureStore, "get", make)
 
 
-@GROUP.mutation("CON-004", "CON-006", "CON-008", "CON-010")
+@GROUP.mutation("TRN-002")
 def base_weights_trained() -> None:
     """A step changes the weights of the base model."""
 
@@ -107,7 +142,7 @@ def base_weights_trained() -> None:
     patches.replace(engine.LoraModel, "optim_step", make)
 
 
-@GROUP.mutation("CON-006")
+@GROUP.mutation("CON-006", "MOD-005")
 def models_at_once_share_an_id() -> None:
     """A create_model that arrives while another one is not answered gets the future of that one."""
     last: dict[str, Any] = {}
@@ -127,7 +162,7 @@ def models_at_once_share_an_id() -> None:
     patches.around(handle)
 
 
-@GROUP.mutation("CON-008")
+@GROUP.mutation("ORD-002", "ORD-003", "ORD-012", "ORD-013", "PRO-009")
 def copies_at_once_run() -> None:
     """Copies of an operation that arrive within 50 ms of it run, too."""
     accepted: dict[Any, float] = {}

@@ -90,7 +90,7 @@ def always_compressed() -> None:
     patches.change_response("get_server_capabilities", change)
 
 
-@GROUP.mutation("PRO-008")
+@GROUP.mutation("BAD-008", "BAD-009", "BAT-008", "PRO-008")
 def resent_sample_is_new() -> None:
     """A sample that is resent is another sample."""
     _resend_as_new("asample", "seq_id")
@@ -126,13 +126,13 @@ def keys_of_all_operations() -> None:
     patches.change_response(f"{CREATE}|session_heartbeat", change)
 
 
-@GROUP.mutation("PRO-020", wire="0.16.1")
+@GROUP.mutation("BAD-018", "PRO-020", wire="0.16.1")
 def chunk_type_required() -> None:
     """Asample rejects a chunk of tokens without its type."""
     patches.respond("asample", 422, when=lambda request, _: b"encoded_text" not in (request.content or b""))
 
 
-@GROUP.mutation("PRO-021")
+@GROUP.mutation("BAD-018", "BAD-021", "PRO-021")
 def request_type_required() -> None:
     """Asample rejects a request without its type."""
     patches.respond("asample", 422, when=lambda request, _: b'"type":"sample"' not in (request.content or b""))
@@ -144,7 +144,7 @@ def null_rejected() -> None:
     patches.respond("asample", 422, when=patches.contains(b'"stop":null'))
 
 
-@GROUP.mutation("PRO-023")
+@GROUP.mutation("BAD-018", "PRO-023")
 def num_samples_required() -> None:
     """Asample rejects a request without num_samples."""
     patches.respond("asample", 422, when=lambda request, _: b"num_samples" not in (request.content or b""))
@@ -191,7 +191,7 @@ def text_crashes() -> None:
     patches.respond(CREATE, 500, when=_header("content-type", "text/plain"))
 
 
-@GROUP.mutation("PRO-045")
+@GROUP.mutation("BAD-017", "BAD-021", "PRO-045", "TRN-002")
 def steps_are_protobuf() -> None:
     """The results of optim_step have the media type of protobuf."""
     patches.change_header(
@@ -202,13 +202,13 @@ def steps_are_protobuf() -> None:
     )
 
 
-@GROUP.mutation("PRO-046")
+@GROUP.mutation("LOS-042", "PRO-046")
 def invalid_protobuf_crashes() -> None:
     """A batch that is not a valid protobuf message is answered with 500."""
     patches.respond("forward_backward", 500, when=lambda _, response: response.status in (400, 422))
 
 
-@GROUP.mutation("PRO-047", client_config=ZSTD)
+@GROUP.mutation("FUT-001", "PRO-047", "TRN-001", "TRN-003", client_config=ZSTD)
 def zstd_rejected() -> None:
     """A compressed batch is rejected."""
     patches.respond("forward_backward", 415, when=_header("content-encoding", "zstd"))
@@ -220,19 +220,19 @@ def invalid_zstd_crashes() -> None:
     patches.respond("forward_backward", 500, when=patches.contains(b"not zstd"))
 
 
-@GROUP.mutation("PRO-060")
+@GROUP.mutation("BAD-016", "BAD-017", "BAD-018", "BAD-019", "BAD-020", "CKP-016", "PRO-060")
 def errors_are_text() -> None:
     """Errors about invalid requests have the media type text/plain."""
     patches.change_header("content-type", "text/plain", when=_is_invalid)
 
 
-@GROUP.mutation("PRO-061", "PRO-062")
+@GROUP.mutation("BAD-016", "BAD-017", "BAD-018", "BAD-019", "BAD-020", "CKP-016", "PRO-061", "PRO-062")
 def errors_name_nothing() -> None:
     """Errors about invalid requests do not name the field."""
     patches.respond(".*", 422, b'{"detail":"invalid request"}', when=_is_invalid)
 
 
-@GROUP.mutation("PRO-063")
+@GROUP.mutation("PRO-061", "PRO-062", "PRO-063")
 def invalid_is_403() -> None:
     """A request that does not fit the contract is answered with 403."""
     patches.respond(".*", 403, when=_is_invalid)
@@ -256,7 +256,7 @@ def null_body_crashes() -> None:
     patches.respond(".*", 500, when=lambda request, response: response.status == 422 and request.content == b"null")
 
 
-@GROUP.mutation("PRO-066")
+@GROUP.mutation("PRO-066", "TRN-043")
 def unknown_is_409() -> None:
     """Unknown models are answered with 409."""
     patches.respond("get_info|optim_step", 409, when=lambda _, response: response.status == 404)

@@ -248,7 +248,7 @@ def _change_session(change: Any) -> None:
     patches.replace(sampling, "_open_session", lambda original: lambda *args: change(original, *args))
 
 
-@GROUP.mutation("SWT-001")
+@GROUP.mutation("LGP-001", "LGP-003", "SWT-001")
 def path_samples_base() -> None:
     """Sampling sessions on saved weights sample from the base model."""
 
@@ -312,7 +312,7 @@ def sampler_follows_model() -> None:
     _follow_steps()
 
 
-@GROUP.mutation("SWT-005", "SWT-006", "SWT-007", "SWT-008")
+@GROUP.mutation("SPL-003", "SWT-005", "SWT-006", "SWT-007", "SWT-008")
 def unknown_weights_are_base() -> None:
     """Sampling sessions on weights that do not exist sample from the base model."""
 
