@@ -55,7 +55,7 @@ _add(
     "Batches are accepted as JSON only, and the connections of others are dropped.",
     *NO_PROTOBUF,
 )
-_add("executes_rejected", "The first batch is executed, and rejected then.", "TRN-001")
+_add("executes_rejected", "The first batch is executed, and rejected then.", "ORD-015")
 _add("flags=absent", "client/config has no flags.", unseen="each flag has a default in the contract")
 _add(
     "results=protobuf",
@@ -66,13 +66,13 @@ _add(
 _add(
     "results=json",
     "Results of batches and samples are JSON, whatever the poll accepts.",
-    *("TRN-001", "TRN-003", "SMP-001", "FUT-002", "PRO-043"),
+    *("TRN-001", "TRN-003", "SMP-001", "FUT-001", "PRO-043"),
 )
 _add("missing=optional", "Optional operations do not exist.", *OPTIONAL)
 _add("missing=optional,missing_status=405", "Optional operations are answered with 405.", *OPTIONAL)
-_add("short_paths", "save_weights_for_sampler ends with tinker://MODEL/NAME.", "WGT-006")
+_add("short_paths", "save_weights_for_sampler ends with tinker://MODEL/NAME.", "WGT-006", "CKP-021", "RUN-011")
 _add("prompt_logprobs=short", "The logprobs of a prompt have no null in the first place.", "LGP-002")
-_add("prompt_logprobs=absent", "The logprobs of a prompt are null.", "LGP-002")
+_add("prompt_logprobs=absent", "The logprobs of a prompt are null.", "LGP-002", "LGP-003")
 _add("topk=ignored", "Top-k logprobs are null.", "LGP-005", "LGP-008")
 _add("topk=rejected", "Requests for top-k logprobs are rejected with 400.", "LGP-005", "LGP-008")
 _add(
@@ -86,8 +86,8 @@ _add(
     unseen="the contract leaves open whether a server checks the number",
 )
 _add("metrics=empty", "Batches and steps have no metrics.", "TRN-009")
-_add("metrics=null", "The metrics of batches and steps are null.", "TRN-001", "TRN-003", wire="0.16.1")
+_add("metrics=null", "The metrics of batches and steps are null.", "TRN-001", "TRN-003", "FUT-001", wire="0.16.1")
 _add("load_first", "load_weights is rejected unless it is the first operation of its model.", "WGT-016")
-_add("counts_rejected", "A rejected operation consumes its seq_id.", "ORD-023")
+_add("counts_rejected", "A rejected operation consumes its seq_id.", "TRN-043", "PRO-066", "BAD-021")
 for _form in ("integer", "uuid", "prefixed"):
     _add(f"ids={_form}", f"The ids of futures have the form {_form}.", unseen="a request_id is any text")
