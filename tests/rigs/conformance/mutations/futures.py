@@ -148,7 +148,30 @@ def future_of_another_model() -> None:
     )
 
 
-@GROUP.mutation("FUT-021")
+@GROUP.mutation(
+    "BAT-001",
+    "CON-002",
+    "CON-005",
+    "CON-010",
+    "FUT-021",
+    "LGP-001",
+    "LGP-002",
+    "LGP-003",
+    "LGP-005",
+    "LGP-008",
+    "PRO-023",
+    "SMP-005",
+    "SMP-006",
+    "SMP-010",
+    "SMP-011",
+    "SMP-012",
+    "SMP-014",
+    "SMP-016",
+    "SMP-021",
+    "SMP-028",
+    "SMP-099",
+    "WGT-004",
+)
 def samples_share_an_id() -> None:
     """All samples have the request_id of the first."""
     first: list[str] = []
@@ -198,7 +221,7 @@ def one_poll_at_a_time() -> None:
     patches.around(handle)
 
 
-@GROUP.mutation("FUT-014")
+@GROUP.mutation("FUT-002", "FUT-014", "TRN-002", "TRN-004", "TRN-008", "TRN-009")
 def operations_share_an_id() -> None:
     """Each optim_step has the request_id of the first operation of its model."""
     first: dict[str, str] = {}
