@@ -10,7 +10,7 @@ from tinkerwire_generated import models
 from tinkerwire_generated.api.futures import cancel_future, retrieve_futures
 from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
-from ..client.futures import QueuedWork
+from ..client.futures import MAX_PAUSE_S, QueuedWork
 from ..exchange import Exchange
 from ..requirement import Area, Breakage, Feature
 from ..subject.sampler import OpenSampler
@@ -26,8 +26,6 @@ WAIT_S = 10.0
 """Time for which a poll waits for samples."""
 MAX_WAIT_S = 30.0
 """Time within which a sample must be reported."""
-PAUSE_S = 0.1
-"""Pause between polls of a server that does not hold them."""
 ACKNOWLEDGEMENT_TIMEOUT_S = 5.0
 """Time after which the official SDK gives up a poll that only acknowledges."""
 
@@ -309,7 +307,7 @@ async def _wait_for(
         if time.monotonic() > end:
             raise Violation(f"a report of {', '.join(request_ids)}", f"none in {MAX_WAIT_S:g} s", exchange)
         # A server need not hold batched polls.
-        await asyncio.sleep(PAUSE_S)
+        await asyncio.sleep(MAX_PAUSE_S)
 
 
 async def _cancel(server: Server, submission: QueuedWork) -> None:
