@@ -143,6 +143,52 @@ def test_copies_of_a_sampler_in_processes_are_replayed(tmp_path: Path, method: s
     assert "this one is additional" in more.stderr
 
 
+POOL = """
+    import gc, multiprocessing, pickle, sys, time
+    import tinkerwire as tw
+
+    def work(pickled, counts):
+        for count in counts:
+            sampling = pickle.loads(pickled)
+            futures = [sampling.sample(tw.ModelInput.from_ints([1, 2]), 1, tw.SamplingParams(max_tokens=2))
+                       for _ in range(count)]
+            for future in futures:
+                future.result()
+            # A copy that nothing refers to is closed soon.
+            del sampling, futures, future
+            gc.collect()
+            time.sleep(0.3)
+
+    if __name__ == "__main__":
+        with tw.ServiceClient() as client:
+            sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano").result()
+            context = multiprocessing.get_context("spawn")
+            processes = [context.Process(target=work, args=(pickle.dumps(sampling), list(map(int, counts.split("+")))))
+                         for counts in sys.argv[1:]]
+            for process in processes:
+                process.start()
+            for process in processes:
+                process.join()
+            print([process.exitcode for process in processes])
+"""
+
+
+@pytest.mark.timeout(200)
+def test_copies_are_replayed_whichever_process_has_them(tmp_path: Path) -> None:
+    """A process that closes one copy and opens another, as in a pool, goes on with the same replay."""
+    program, tape = tmp_path / "pool.py", tmp_path / "run.tape"
+    program.write_text(textwrap.dedent(POOL))
+    with embedded_http_server() as url:
+        recorded = record(tape, url, program, "4+4", "4")
+    assert recorded.stdout == "[0, 0]\n", recorded.stderr
+    for layout in (("4", "4", "4"), ("4+4+4",)):
+        replayed = run(program, *layout, url=f"replay:{tape}")
+        assert replayed.stdout == f"{[0] * len(layout)}\n", replayed.stderr
+    for layout in (("5", "4", "4"), ("4+5", "4"), ("4+4+5",)):
+        more = run(program, *layout, url=f"replay:{tape}")
+        assert "this one is additional" in more.stderr, more.stdout
+
+
 @pytest.mark.timeout(200)
 def test_recording_of_a_killed_program_replays_up_to_its_end(tmp_path: Path) -> None:
     program = tmp_path / "program.py"

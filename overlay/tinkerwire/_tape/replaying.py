@@ -60,10 +60,17 @@ RETRIED_STATUSES = frozenset({402, 408, 429})
 
 
 class Replay:
-    """One replay of a tape, shared by the clients of a process, and by its child processes. Used on the loop thread."""
+    """One replay of a tape, shared by the clients of a process, and by its child processes. Used on the loop thread.
 
-    def __init__(self, path: Path, claims: Path) -> None:
+    Args:
+        path: the tape.
+        claims: folder of the operations that are matched.
+        is_of_parent: whether the folder is that of the replay of a parent process.
+    """
+
+    def __init__(self, path: Path, claims: Path, *, is_of_parent: bool = False) -> None:
         self.tape = read_tape(path)
+        self._is_of_parent = is_of_parent
         self.pid = os.getpid()
         self.address = f"replay:{path}"
         submitted = [exchange for exchange in self.tape.exchanges if not _is_background(exchange)]
@@ -89,8 +96,16 @@ class Replay:
 
     @property
     def is_finished(self) -> bool:
-        """True if another replay may start: the program has ended, or differed."""
-        return self.is_over or self.first_error is not None
+        """True if another replay may start: the program has ended, or differed.
+
+        A process of a pool closes and opens clients while other processes of the program go on.
+        """
+        return not self._is_of_parent and (self.is_over or self.first_error is not None)
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every recorded request was replayed that a program must repeat."""
+        return all(map(self.operations.is_claimed, filter(_is_required, self.operations.all)))
 
     def respond(self, request: WireRequest) -> WireResponse:
         """Return the recorded response to a request.
@@ -109,7 +124,7 @@ class Replay:
         query = tuple((name, self._removal.clean_text(value)) for name, value in request.query)
         path = self._removal.clean_text(request.path)
         asked = read_content(request.method, path, query, request.headers, content)
-        if request.method == "GET" or request.path in READ_PATHS:
+        if _is_read(asked):
             return self._read(asked)
         keys = [key for key in (request.headers.get("x-idempotency-key"), asked.batch_key()) if key]
         known = [self._claimed_by[key] for key in keys if key in self._claimed_by]
@@ -124,9 +139,15 @@ class Replay:
             # Later requests differ, because an earlier one did.
             return None
         operation = self.operations.claim(asked)
-        if operation is None and asked.path == CREATE_SESSION.path and self.is_over and not self.operations.has_claims:
+        if (
+            operation is None
+            and asked.path == CREATE_SESSION.path
+            and not self.operations.has_claims
+            and self.is_complete
+        ):
             # The parent process has replayed the whole tape, and this process replays it once more.
             self.operations.share(_new_claims_folder(self.tape.path))
+            self._is_of_parent = False
             operation = self.operations.claim(asked)
         return operation
 
@@ -164,8 +185,7 @@ class Replay:
             if all(
                 self.operations.is_claimed(operation)
                 for operation in self.operations.all
-                if operation.exchanges[0].at < lost.at and operation.content.method != "GET"
-                if operation.content.path not in READ_PATHS
+                if operation.exchanges[0].at < lost.at and not _is_read(operation.content)
             ):
                 return self._response(lost)
         return _optional_response(HEARTBEAT.path)
@@ -272,6 +292,8 @@ class ReplayTransport:
 _latest: dict[Path, Replay] = {}
 _users: weakref.WeakKeyDictionary[ReplayTransport, Replay] = weakref.WeakKeyDictionary()
 """The transports that are not closed."""
+_folder_makers: set[int] = set()
+"""This process, and those it was forked from, if they have made a folder for claims."""
 _lock = ForkLock()
 
 
@@ -289,7 +311,9 @@ def open_replay(path: Path) -> ReplayTransport:
         is_of_parent = replay is not None and replay.pid != os.getpid()
         if replay is None or is_of_parent or (replay.is_finished and not _is_in_use(replay)):
             is_repeated = replay is not None and not is_of_parent
-            replay = _latest[path] = Replay(path, _new_claims_folder(path) if is_repeated else _claims_folder(path))
+            claims = None if is_repeated else _find_claims_folder(path)
+            is_inherited = claims is not None and os.getpid() not in _folder_makers
+            replay = _latest[path] = Replay(path, claims or _new_claims_folder(path), is_of_parent=is_inherited)
         transport = ReplayTransport(replay)
         _users[transport] = replay
         return transport
@@ -325,6 +349,15 @@ def _without_batched_polls(response: WireResponse) -> WireResponse:
     return response
 
 
+def _is_read(content: RequestContent) -> bool:
+    return content.method == "GET" or content.path in READ_PATHS
+
+
+def _is_required(operation: RecordedOperation) -> bool:
+    path = operation.content.path
+    return not (_is_read(operation.content) or path in OPTIONAL_RESPONSES or path.endswith("/finish"))
+
+
 def _is_background(exchange: RecordedExchange) -> bool:
     return exchange.path in (RETRIEVE_FUTURE.path, HEARTBEAT.path)
 
@@ -340,15 +373,16 @@ def _request_id(content: bytes | None) -> str:
     return ""
 
 
-def _claims_folder(path: Path) -> Path:
-    """Return the folder that this process shares with its parent and its children."""
+def _find_claims_folder(path: Path) -> Path | None:
+    """Return the folder that this process or its parent has made, and their children share; None without one."""
     parent = os.environ.get(CLAIMS_VARIABLE, "")
-    return _subfolder(Path(parent), path) if parent and Path(parent).is_dir() else _new_claims_folder(path)
+    return _subfolder(Path(parent), path) if parent and Path(parent).is_dir() else None
 
 
 def _new_claims_folder(path: Path) -> Path:
     """Return a folder that this process shares with its children only."""
     parent = os.environ[CLAIMS_VARIABLE] = tempfile.mkdtemp(prefix="tinkerwire-replay-")
+    _folder_makers.add(os.getpid())
     atexit.register(_remove, Path(parent), os.getpid())
     return _subfolder(Path(parent), path)
 
