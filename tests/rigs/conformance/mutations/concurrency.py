@@ -41,21 +41,8 @@ def outputs_of_previous() -> None:
 
 
 @GROUP.mutation(
-    "CON-002",
-    "CON-005",
-    "CON-010",
-    "LGP-001",
-    "LGP-002",
-    "LGP-003",
-    "LGP-004",
-    "LGP-005",
-    "LGP-008",
-    "SMP-004",
-    "SMP-009",
-    "SMP-010",
-    "SMP-012",
-    "SMP-016",
-    "SWT-004",
+    *("CON-002", "CON-005", "CON-010", "LGP-001", "LGP-002", "LGP-003", "LGP-004", "LGP-005", "LGP-008"),
+    *("SMP-004", "SMP-009", "SMP-010", "SMP-012", "SMP-016", "SWT-004"),
 )
 def samples_of_previous() -> None:
     """A sample returns the sequences of the one before."""
@@ -73,24 +60,8 @@ def samples_of_previous() -> None:
 
 
 @GROUP.mutation(
-    "BAD-016",
-    "BAD-017",
-    "BAD-018",
-    "BAD-019",
-    "BAD-020",
-    "BAD-021",
-    "BAT-001",
-    "CON-005",
-    "LGP-001",
-    "LGP-003",
-    "RUN-009",
-    "RUN-011",
-    "SPL-001",
-    "SPL-002",
-    "SPL-006",
-    "SPL-008",
-    "SPL-011",
-    "SWT-001",
+    *("BAD-016", "BAD-017", "BAD-018", "BAD-019", "BAD-020", "BAD-021", "BAT-001", "CON-005", "LGP-001"),
+    *("LGP-003", "RUN-009", "RUN-011", "SPL-001", "SPL-002", "SPL-006", "SPL-008", "SPL-011", "SWT-001"),
 )
 def one_sampling_session_for_all() -> None:
     """create_sampling_session always returns the first sampling session."""

@@ -26,19 +26,8 @@ def _change_unready(**values: Any) -> None:
 
 
 @GROUP.mutation(
-    "BAT-006",
-    "CON-001",
-    "FUT-003",
-    "FUT-004",
-    "LOS-001",
-    "ORD-005",
-    "ORD-022",
-    "RUN-014",
-    "SMP-017",
-    "SMP-027",
-    "TRN-040",
-    "TRN-041",
-    "WGT-014",
+    *("BAT-006", "CON-001", "FUT-003", "FUT-004", "LOS-001", "ORD-005", "ORD-022", "RUN-014", "SMP-017"),
+    *("SMP-027", "TRN-040", "TRN-041", "WGT-014"),
     **SHORT_POLL,
 )
 def unready_is_503() -> None:
@@ -110,18 +99,8 @@ def poll_headers_required() -> None:
 
 
 @GROUP.mutation(
-    "BAT-013",
-    "CON-001",
-    "CON-002",
-    "CON-005",
-    "CON-006",
-    "CON-010",
-    "FUT-008",
-    "FUT-018",
-    "FUT-021",
-    "MOD-005",
-    "ORD-001",
-    "WGT-012",
+    *("BAT-013", "CON-001", "CON-002", "CON-005", "CON-006", "CON-010", "FUT-008", "FUT-018", "FUT-021"),
+    *("MOD-005", "ORD-001", "WGT-012"),
 )
 def newest_result_returned() -> None:
     """Each poll returns the newest result."""
@@ -149,28 +128,9 @@ def future_of_another_model() -> None:
 
 
 @GROUP.mutation(
-    "BAT-001",
-    "CON-002",
-    "CON-005",
-    "CON-010",
-    "FUT-021",
-    "LGP-001",
-    "LGP-002",
-    "LGP-003",
-    "LGP-005",
-    "LGP-008",
-    "PRO-023",
-    "SMP-005",
-    "SMP-006",
-    "SMP-010",
-    "SMP-011",
-    "SMP-012",
-    "SMP-014",
-    "SMP-016",
-    "SMP-021",
-    "SMP-028",
-    "SMP-099",
-    "WGT-004",
+    *("BAT-001", "CON-002", "CON-005", "CON-010", "FUT-021", "LGP-001", "LGP-002", "LGP-003", "LGP-005"),
+    *("LGP-008", "PRO-023", "SMP-005", "SMP-006", "SMP-010", "SMP-011", "SMP-012", "SMP-014", "SMP-016"),
+    *("SMP-021", "SMP-028", "SMP-099", "WGT-004"),
 )
 def samples_share_an_id() -> None:
     """All samples have the request_id of the first."""
@@ -193,7 +153,8 @@ def metadata_only_is_final() -> None:
 
 
 @GROUP.mutation(
-    "BAD-017", "CON-001", "FUT-001", "ORD-023", "TRN-001", "TRN-010", "TRN-012", "TRN-045", "TRN-046", wire="0.16.1"
+    *("BAD-017", "CON-001", "FUT-001", "ORD-023", "TRN-001", "TRN-010", "TRN-012", "TRN-045", "TRN-046"),
+    wire="0.16.1",
 )
 def request_id_is_number() -> None:
     """The request_id of a forward_backward is a number."""

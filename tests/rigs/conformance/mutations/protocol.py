@@ -226,7 +226,9 @@ def errors_are_text() -> None:
     patches.change_header("content-type", "text/plain", when=_is_invalid)
 
 
-@GROUP.mutation("BAD-016", "BAD-017", "BAD-018", "BAD-019", "BAD-020", "CKP-016", "PRO-061", "PRO-062")
+@GROUP.mutation(
+    *("BAD-016", "BAD-017", "BAD-018", "BAD-019", "BAD-020", "CKP-016", "PRO-061", "PRO-062"),
+)
 def errors_name_nothing() -> None:
     """Errors about invalid requests do not name the field."""
     patches.respond(".*", 422, b'{"detail":"invalid request"}', when=_is_invalid)

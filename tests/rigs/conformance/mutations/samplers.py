@@ -26,23 +26,8 @@ def _change_creation(change: Callable[[Any], Any]) -> None:
 
 
 @GROUP.mutation(
-    "BAD-016",
-    "BAD-017",
-    "BAD-018",
-    "BAD-019",
-    "BAD-020",
-    "BAD-021",
-    "BAT-001",
-    "CON-005",
-    "LGP-001",
-    "LGP-003",
-    "RUN-011",
-    "SPL-001",
-    "SPL-002",
-    "SPL-006",
-    "SPL-008",
-    "SPL-011",
-    "SWT-001",
+    *("BAD-016", "BAD-017", "BAD-018", "BAD-019", "BAD-020", "BAD-021", "BAT-001", "CON-005", "LGP-001"),
+    *("LGP-003", "RUN-011", "SPL-001", "SPL-002", "SPL-006", "SPL-008", "SPL-011", "SWT-001"),
 )
 def one_number_for_all_samplers() -> None:
     """Each sampling_session_seq_id of a session leads to the same sampling session."""

@@ -117,7 +117,9 @@ def weights_not_in_loss() -> None:
     )
 
 
-@GROUP.mutation("CON-001", "LOS-001", "LOS-010", "LOS-020", "LOS-021", "LOS-030", "ORD-001", "TRN-012")
+@GROUP.mutation(
+    *("CON-001", "LOS-001", "LOS-010", "LOS-020", "LOS-021", "LOS-030", "ORD-001", "TRN-012"),
+)
 def logprobs_of_backward_shifted() -> None:
     """forward_backward returns logprobs that are 0.1 too low, and forward the right ones."""
 
@@ -214,7 +216,9 @@ def gradients_averaged() -> None:
     MODEL.forward_backward = forward_backward  # type: ignore[method-assign]
 
 
-@GROUP.mutation("CON-001", "LOS-001", "LOS-010", "LOS-020", "LOS-030", "ORD-003", "ORD-014", "TRN-028")
+@GROUP.mutation(
+    *("CON-001", "LOS-001", "LOS-010", "LOS-020", "LOS-030", "ORD-003", "ORD-014", "TRN-028"),
+)
 def backward_steps() -> None:
     """forward_backward changes the weights a little, before any step."""
 
