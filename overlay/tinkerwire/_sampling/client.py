@@ -311,7 +311,8 @@ class SamplingClient(CopyableSampler):
         return created.sampling_session_id
 
     async def _sample(self, request: models.SampleRequest, max_tokens: int | None) -> models.SampleResponse:
-        sampling_session_id = await self._creation.watch()
+        runner = self._runner
+        sampling_session_id = await runner.prepare(self._creation)
         trace = current_operation().trace
         if trace is not None:
             trace.sampler, trace.model = sampling_session_id, self._base_model_name or ""
@@ -319,7 +320,7 @@ class SamplingClient(CopyableSampler):
         if context_length is not None:
             check_context_length(request.prompt, max_tokens, context_length)
         try:
-            return await self._runner.sample(request, sampling_session_id)
+            return await runner.sample(request, sampling_session_id)
         except NotFoundError as error:
             state = self._connection.session_state
             if self._session_id in ("", state.id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import attrs
 
@@ -15,8 +16,10 @@ from .._connection.retry import RetryConfig
 from .._connection.retry_rules import Decision, Loop, error_types, find_rule
 from .._connection.start_queue import StartQueue
 from .._futures.deadline import remaining_s
+from .._futures.future import APIFuture
 from .._futures.operation_record import current_operation
 from .._futures.operation_trace import error_name
+from .._futures.single_flight import SingleFlight
 from .._polling.batched_poller import BatchedPoller
 from .._polling.pending_result import PendingResult
 from .._polling.poller import Poller
@@ -24,7 +27,6 @@ from .._session.session import Session
 from .._transport.backpressure import InFlightLimit, Traffic
 from .._transport.poll_connections import PollConnections
 from .._usage import UsageCounter
-from .._wire.dialect import Dialect
 from .._wire.server_futures import ImmediateResult, Submission
 from .response_checks import align_prompt_logprobs, missing_fields
 from .sample_seq_ids import SampleSeqIds
@@ -44,8 +46,42 @@ class SampleRunner:
         self.start_queue = StartQueue(limit)
         self.usage_counter = UsageCounter(session.connection.usage_counter)
         self.seq_ids = seq_ids
+        self._preparation: SingleFlight[str] | None = None
+        self._preparing = 0
+        """Number of samples that wait for the preparation."""
+        self._sampling_session_id: str | None = None
+        """None until a sample can be submitted."""
         self._batched_poller: BatchedPoller | None = None
-        self._is_poller_chosen = False
+
+    async def prepare(self, creation: APIFuture[str]) -> str:
+        """Return the id of the sampling session, once a sample can be submitted.
+
+        Samples return from here in the order of their calls, in which they then take seq_ids and slots: a sample that
+        begins when the client is ready stays behind those that have waited for it.
+
+        Raises:
+            TinkerError: the client could not be created, or its copy could not join the session.
+        """
+        if self._preparing == 0 and self._sampling_session_id is not None:
+            return self._sampling_session_id
+        if self._preparation is None:
+            self._preparation = SingleFlight(partial(self._prepare_once, creation))
+        self._preparing += 1
+        try:
+            return await self._preparation.get()
+        finally:
+            self._preparing -= 1
+
+    async def _prepare_once(self, creation: APIFuture[str]) -> str:
+        sampling_session_id = await creation.watch()
+        await self.seq_ids.join()
+        dialect = await self._connection.dialect()
+        assert self.seq_ids.copy_number is not None
+        self._batched_poller = BatchedPoller.if_supported(
+            self._connection, dialect, self._retry, sampling_session_id, self.seq_ids.copy_number
+        )
+        self._sampling_session_id = sampling_session_id
+        return sampling_session_id
 
     async def sample(self, request: models.SampleRequest, sampling_session_id: str) -> models.SampleResponse:
         """Sample, and resample if the server lost the result; resampling has no side effects.
@@ -57,7 +93,7 @@ class SampleRunner:
         attempt = 0
         while True:
             attempt += 1
-            seq_id = await self.seq_ids.next()
+            seq_id = self.seq_ids.next()
             try:
                 response = await self._submit(request, sampling_session_id, seq_id)
             except TinkerError as error:
@@ -83,7 +119,6 @@ class SampleRunner:
         call: Call[models.UntypedAPIFuture] | None = None
         encoded: WireRequest | None = None
         dialect = await self._connection.dialect()
-        self._choose_poller(sampling_session_id, dialect)
         rejections = 0
         while True:
             async with self.limit.slot(self._reserved_polls()) as slot:
@@ -151,15 +186,6 @@ class SampleRunner:
         if self._batched_poller is not None and not self._batched_poller.is_disabled:
             return None
         return self._connection.poll_connections
-
-    def _choose_poller(self, sampling_session_id: str, dialect: Dialect) -> None:
-        """Before the first sample, choose between batched polling and a poll for each sample."""
-        if not self._is_poller_chosen:
-            assert self.seq_ids.copy_number is not None
-            self._batched_poller = BatchedPoller.if_supported(
-                self._connection, dialect, self._retry, sampling_session_id, self.seq_ids.copy_number
-            )
-            self._is_poller_chosen = True
 
     def _on_retry(self, error: TinkerError, wait: float) -> None:
         if isinstance(error, APIStatusError) and error.status_code == SERVICE_UNAVAILABLE:

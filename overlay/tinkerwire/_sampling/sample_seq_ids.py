@@ -14,7 +14,6 @@ from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
 from .._connection.connection import Connection
 from .._connection.dialect_resolver import ENDPOINT_MISSING
-from .._futures.single_flight import SingleFlight
 from .._transport.backpressure import Traffic
 
 
@@ -30,19 +29,22 @@ class SampleSeqIds:
         """Number of the copy; None while it is unknown."""
         self._ids = itertools.count()
         self._join = join
-        self._joining = SingleFlight(self._join_once)
 
-    async def next(self) -> int:
-        """Return the seq_id of the next sample."""
+    async def join(self) -> None:
+        """Learn the number of the copy, unless it is known.
+
+        Raises:
+            TinkerError: the copy could not join the sampling session.
+        """
         if self.copy_number is None:
-            await self._joining.get()
-        return next(self._ids)
+            assert self._join is not None
+            copy_number = await self._join()
+            self._ids = itertools.count(copy_number * SEQ_IDS_PER_COPY)
+            self.copy_number = copy_number
 
-    async def _join_once(self) -> None:
-        assert self._join is not None
-        copy_number = await self._join()
-        self._ids = itertools.count(copy_number * SEQ_IDS_PER_COPY)
-        self.copy_number = copy_number
+    def next(self) -> int:
+        """Return the seq_id of the next sample, after :meth:`join`."""
+        return next(self._ids)
 
 
 async def join_session(connection: Connection, sampling_session_id: str) -> int:

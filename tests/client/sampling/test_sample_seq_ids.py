@@ -7,6 +7,7 @@ import copy
 import os
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
-from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._sampling.sample_seq_ids import SampleSeqIds, join_session
 from tinkerwire._wire.dialect import Dialect
 from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
@@ -74,8 +75,8 @@ def test_missing_join_endpoint_falls_back_to_random_ranges(server: ScriptedServe
     assert len(server.named("join_sampling_session")) == (2 if is_fatal else 1)
 
 
-def test_copy_joins_once_before_its_first_sample() -> None:
-    """Samples that start together share one number; a failed join is repeated by the next sample."""
+def test_copy_joins_before_its_first_sample() -> None:
+    """A failed join is repeated by the next one; a known number is kept."""
     joins = []
 
     async def join() -> int:
@@ -87,14 +88,13 @@ def test_copy_joins_once_before_its_first_sample() -> None:
 
     async def run() -> None:
         ids = SampleSeqIds(join)
-        assert ids.copy_number is None
         with pytest.raises(tw.TinkerError, match="no"):
-            await ids.next()
+            await ids.join()
         assert ids.copy_number is None
-        numbers = await asyncio.gather(*(ids.next() for _ in range(4)))
-        assert sorted(numbers) == [3 * SEQ_IDS_PER_COPY + i for i in range(4)]
-        assert ids.copy_number == 3
-        assert await ids.next() == 3 * SEQ_IDS_PER_COPY + 4
+        for _ in range(2):
+            await ids.join()
+            assert ids.copy_number == 3
+        assert [ids.next() for _ in range(4)] == [3 * SEQ_IDS_PER_COPY + i for i in range(4)]
         assert len(joins) == 2
 
     asyncio.run(run())
@@ -103,12 +103,31 @@ def test_copy_joins_once_before_its_first_sample() -> None:
 def test_original_client_counts_from_zero() -> None:
     """It is copy 0, and joins nothing."""
     ids = SampleSeqIds()
-
-    async def run() -> list[int]:
-        return [await ids.next() for _ in range(3)]
-
+    asyncio.run(ids.join())
     assert ids.copy_number == 0
-    assert asyncio.run(run()) == [0, 1, 2]
+    assert [ids.next() for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_samples_take_their_seq_ids_in_the_order_of_their_calls(server: ScriptedServer, is_copy: bool) -> None:
+    """Also those that begin while others wait for the creation of the client, or for the number of a copy."""
+    slow = "join_sampling_session" if is_copy else "create_sampling_session"
+    healthy = {"client_counter": 7, "sampling_session_id": "sampler1"}
+    with open_client(server.url, **JOIN_OPTIONS) as client:
+        original = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
+        for _ in range(20):
+            seen, gate, futures = len(server.bodies("asample")), Gate(), []
+            server.rules[slow] = lambda _, gate=gate: ScriptedResponse(healthy, gate=gate)
+            sampling = copy.copy(original) if is_copy else client.create_sampling_client(base_model="base")
+            for number in range(100):
+                if number == 5:
+                    gate.release()
+                futures.append(sampling.sample(tw.ModelInput.from_ints([number]), 1, PARAMS))
+                time.sleep(0.0001)
+            for future in futures:
+                future.result(TEST_TIMEOUT_S)
+            bodies = sorted(server.bodies("asample")[seen:], key=lambda body: body["seq_id"])
+            assert [body["prompt"]["chunks"][0]["tokens"][0] for body in bodies] == list(range(100))
 
 
 @pytest.mark.parametrize(("drawn", "number"), [(0, 1), (SEQ_IDS_PER_COPY - 1, SEQ_IDS_PER_COPY)])
