@@ -142,7 +142,7 @@ conformance-third-party: $(READY)  ## test two third-party servers with the conf
 
 lock: $(READY)  ## resolve dev.lock again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --group docs --upgrade \
-		--extra httpx --extra otel --extra codegen --extra demo --extra images --extra server --extra conformance pyproject.toml -o dev.lock
+		--extra httpx --extra otel --extra codegen --extra demo --extra images --extra server --extra gateway --extra conformance pyproject.toml -o dev.lock
 
 clean:  ## remove virtual environments and caches
 	rm -rf .venv* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

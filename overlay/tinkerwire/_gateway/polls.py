@@ -9,12 +9,14 @@ from typing import Any
 import attrs
 
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse, default_converter
+from tinkerwire_base.collection_pause import without_collections
 from tinkerwire_generated import models
 from tinkerwire_generated.availability import FIELD_VERSIONS, TYPE_VERSIONS
 from tinkerwire_generated.constants import RESULT_TYPES
 
 from .._polling.poller import FIRST_PAUSE_S, MAX_PAUSE_S, MIN_HELD_S, PROTOBUF_REJECTED_STATUSES
 from .._polling.result_reader import FAILURE_KEYS
+from .._server.http.number_arrays import parse_number_lists
 from .._server.http.protobuf import encode_result
 from .._server.http.responses import HttpError
 from .._wire import codec
@@ -129,7 +131,8 @@ class Polls:
         may_have_failed = len(response.content) <= MAX_FAILURE_BYTES and _names_failure(response.content)
         if message is None and not may_have_failed:
             return response
-        value = json_object(response.content)
+        is_batch = message is models.ForwardBackwardOutput
+        value = _parse_batch(response.content) if is_batch else json_object(response.content)
         failure = next((key for key in FAILURE_KEYS if key in value), None)
         if failure is not None:
             return self._failed(request, value[failure], value)
@@ -232,6 +235,15 @@ def _decode(content: bytes, result_type: type | None) -> Any:
         except ValueError as error:
             errors.append(str(error))
     raise HttpError(502, f"tinkerwire gateway: the upstream's result cannot be read: {'; '.join(errors)}")
+
+
+def _parse_batch(content: bytes) -> dict[str, Any]:
+    """Return the result of a batch with its tensors as arrays; an empty one if it is not a JSON object."""
+    with without_collections():
+        value, arrays = parse_number_lists(content, json_object)
+        for numbers in arrays:
+            numbers.put_array()
+        return dict(value)
 
 
 def _names_failure(content: bytes) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinkerwire._server.http.number_arrays import parse_number_lists
 from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.http.validation import Validator
@@ -18,7 +22,26 @@ from tinkerwire_base.call import JSON
 from tinkerwire_generated.operations import OPERATIONS
 
 VALIDATOR = Validator(load_contract("0.16.1"))
+JSON_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False), st.text(), st.integers()),
+    lambda inner: st.one_of(
+        st.lists(inner),
+        st.dictionaries(st.sampled_from(["tokens", "data", "dtype", "a[", "\x00"]), inner),
+        st.builds(lambda item, count: {"data": [item] * count, "dtype": "int64"}, inner, st.integers(60, 70)),
+    ),
+)
 ODD_ITEMS: tuple[Any, ...] = (0, -1, 1.5, -0.0, 0.1, True, None, "1", [1], 2**31, 2**40, -(2**63), 1e39, 1e-50)
+
+
+@pytest.fixture(autouse=True, params=["pysimdjson", "orjson"], scope="module")
+def parser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run each test with both parsers."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "orjson":
+            patch.setattr("tinkerwire._server.http.number_arrays.simdjson", None)
+        elif find_spec("simdjson") is None:
+            pytest.skip("pysimdjson has no wheel for this Python")
+        yield
 
 
 def read(body: Any, *, packs_numbers: bool) -> Any:
@@ -65,6 +88,53 @@ def test_numbers_have_the_same_bits(floats: list[float], integers: list[int]) ->
     for values, dtype in ((floats, "float32"), (integers, "int64"), (integers, "float32")):
         body = batch([1] * 70, values, dtype)
         assert read(body, packs_numbers=True) == read(body, packs_numbers=False)
+
+
+def parse(text: bytes) -> Any:
+    """Return a value with lists in place of its arrays."""
+    value, arrays = parse_number_lists(text, orjson.loads)
+    for numbers in arrays:
+        numbers.parent[numbers.key] = numbers.array.tolist()
+    return value
+
+
+@given(JSON_VALUES)
+def test_all_values_are_read_as_without_arrays(value: Any) -> None:
+    text = json.dumps({"value": value}).encode()
+    try:
+        expected = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        with pytest.raises(orjson.JSONDecodeError):
+            parse(text)
+    else:
+        assert repr(parse(text)) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"tokens":[' + b"1," * 100 + b'1],"tokens":2}',
+        b'{"tokens":2,"tokens":[' + b"1," * 100 + b"1]}",
+        b'{"tokens":[' + b"[1]," * 100 + b"[1]]}",
+        b'{"tokens":[' + b"1," * 100 + b'1],"x":"["}',
+        b'{"data":[' + b"-0," * 100 + b'18446744073709551616],"dtype":"float32"}',
+        b'{"a":' * 20 + b"1" + b"}" * 20,
+        b"{" + b",".join(b'"%d":%d' % (n, n) for n in range(200)) + b"}",
+        b'{"a":[' + b"[]," * 2**17 + b"1]}",
+        b' {"a":1} ',
+        b"[1]",
+    ],
+)
+def test_unusual_texts_are_read_as_without_arrays(text: bytes) -> None:
+    assert repr(parse(text)) == repr(orjson.loads(text))
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b'\xef\xbb\xbf{"a":1}', b'{"a":NaN}', b'{"a":"\xff"}', b'{"a":"\\ud800"}', b"{}x"]
+)
+def test_texts_that_are_not_json_are_refused(text: bytes) -> None:
+    with pytest.raises(orjson.JSONDecodeError):
+        parse(text)
 
 
 def test_long_lists_become_arrays() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import jsonschema_rs
@@ -12,7 +13,7 @@ import orjson
 from tinkerwire._server.http import validation_errors
 from tinkerwire._server.http.content_encoding import STANDARD_ENCODINGS, ZSTD, decompress
 from tinkerwire._server.http.invalid_part import find_invalid_part
-from tinkerwire._server.http.number_arrays import NumberList, find_number_lists
+from tinkerwire._server.http.number_arrays import parse_number_lists
 from tinkerwire._server.http.openapi import Document, resolve_reference
 from tinkerwire._server.http.protobuf import decode_request
 from tinkerwire._server.http.responses import ErrorDetail, HttpError
@@ -74,30 +75,27 @@ class Validator:
         if media == PROTOBUF:
             return self._parse_protobuf(decompressed)
         with without_collections():
-            value = _parse_json(decompressed)
-            lists = list(find_number_lists(value)) if packs_numbers else []
-            self._validate_body(operation, supported[JSON]["schema"], value, lists)
-            # A collection would visit every number of them.
-            lists.clear()
+            value = self._parse_json(operation, supported[JSON]["schema"], decompressed, packs_numbers=packs_numbers)
         try:
             return self._converter.structure(value, operation.request)
         except ValueError as error:
             raise HttpError(422, [_model_error_detail(error)]) from None
 
-    def _validate_body(self, operation: Operation, schema: Document, value: Any, lists: list[NumberList]) -> None:
-        """Validate a body, and replace the lists in it by their arrays."""
-        for numbers in lists:
-            numbers.put_ends()
-        try:
-            self._validate(operation, "body", schema, value)
-        except HttpError:
+    def _parse_json(self, operation: Operation, schema: Document, content: bytes, *, packs_numbers: bool) -> Any:
+        """Return the valid value of a body."""
+        if packs_numbers:
+            value, arrays = parse_number_lists(content, _parse)
+            for numbers in arrays:
+                numbers.put_ends()
             # The places of errors are those in the body as it came.
-            for numbers in lists:
-                numbers.put_numbers()
-            self._validate(operation, "body", schema, value)
-            raise
-        for numbers in lists:
-            numbers.put_array()
+            with suppress(HttpError):
+                self._validate(operation, "body", schema, value)
+                for numbers in arrays:
+                    numbers.put_array()
+                return value
+        value = _parse(content)
+        self._validate(operation, "body", schema, value)
+        return value
 
     def parse_query(self, operation: Operation, parameters: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """Return all query parameters, converted, with defaults for those that are absent.
@@ -156,7 +154,7 @@ class Validator:
         }
 
 
-def _parse_json(content: bytes) -> Any:
+def _parse(content: bytes) -> Any:
     if not content:
         raise HttpError(422, [{"loc": ["body"], "msg": "the body is missing; send a JSON object", "type": "missing"}])
     if len(content) > MAX_CONTAINERS and content.count(b"[") + content.count(b"{") > MAX_CONTAINERS:
