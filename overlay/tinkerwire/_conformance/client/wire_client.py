@@ -85,6 +85,14 @@ class WireClient:
         """
         return self.prepare(codec.encode(call, self.dialect))
 
+    def encode_json(self, call: Call[Any]) -> WireRequest:
+        """Return the request of a call with a JSON body, also where the server's flags ask for protobuf.
+
+        Raises:
+            DialectError: the version lacks the call, or a field that is set.
+        """
+        return self.prepare(codec.encode(call, attrs.evolve(self.dialect, protobuf_operations=frozenset())))
+
     def prepare(self, request: WireRequest) -> WireRequest:
         """Add the credential and, unless it is a GET, a new idempotency key."""
         headers = {"user-agent": "tinkerwire-conformance", **request.headers}

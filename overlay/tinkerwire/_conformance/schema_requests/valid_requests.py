@@ -186,7 +186,7 @@ class Scene:
 
     async def body(self, operation: str) -> tuple[str, str, dict[str, Any]]:
         """Return method, path and JSON body of a valid request."""
-        request = self.server.client.encode(await self.call(operation))
+        request = self.server.client.encode_json(await self.call(operation))
         return request.method, request.path.removeprefix("/api/v1/"), orjson.loads(request.content or b"{}")
 
     async def send(self, operation: str, method: str, path: str, body: Any) -> tuple[Exchange, Result | None]:
