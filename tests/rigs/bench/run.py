@@ -1,6 +1,6 @@
 """The bench: our client beside official SDKs, by turns in fresh processes, and the gates.
 
-python -m tests.rigs.bench.run                    all rows, written to docs/benchmark.md and build/benchmark.json
+python -m tests.rigs.bench.run                    all rows, and those of the gateway; written to docs/benchmark.md
 python -m tests.rigs.bench.run --only sample      rows whose work has this text, printed only
 python -m tests.rigs.bench.run --rounds 1         a quick look, printed only
 """
@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.rigs.bench import gateway
 from tests.rigs.bench.cases import BARE_LIBRARY, GATES, HEAVY_ROUNDS, MAX_DISTRIBUTIONS, OUR_CLIENT, Gate, Measurement
 from tests.rigs.bench.stub import is_healthy, stub_server
 from tests.rigs.official.process import ServerProcess, find_free_port
@@ -212,7 +213,8 @@ def main() -> int:
         (ROOT / "build" / "benchmark.json").write_text(json.dumps(_convert_to_json(figures), indent=1) + "\n")
     misses = find_misses(gates, figures)
     sys.stderr.write("".join(f"gate missed: {line}\n" for line in misses))
-    return 1 if misses else 0
+    is_gateway_slow = not options.only and bool(gateway.main())
+    return 1 if misses or is_gateway_slow else 0
 
 
 if __name__ == "__main__":

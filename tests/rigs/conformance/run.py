@@ -137,7 +137,7 @@ def render(findings: Mapping[str, dict[str, Any]]) -> str:
     count = sum(f"{case.wire} {case.options}" in findings for case in cases)
     lines = [
         "Made by `make conformance`: the kit against the embedded server at each wire version, over HTTP, with the",
-        "default options, with another value for each flag of `client/config`, and with polls that are held for a second.",
+        "default options, with another value for each flag of `client/config`, and with polls that are held.",
         f"`{NEEDS_TORCH}` needs torch and keeps its default; gRPC does not exist. Seconds depend on the machine.",
         f"{count} of {len(cases)} servers were tested.",
         "",
