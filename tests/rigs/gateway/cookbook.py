@@ -3,9 +3,9 @@
     python -m tests.rigs.gateway.cookbook                     all; writes docs/gateway.md
     python -m tests.rigs.gateway.cookbook --servers skyrl     one server; the table keeps the other results
 
-Each recipe runs directly at the server first, to show what stops it there. It then runs through a gateway, and is
-resumed from a checkpoint through another process of the gateway. The results are kept in build/gateway. Exit code 1
-when a recipe does not train or resume through the gateway.
+Each recipe runs directly at the server first, to show what stops it there. It then runs through a gateway. A recipe
+that saves before its end is resumed from there through another process of the gateway. The results are kept in
+build/gateway. Exit code 1 when a recipe does not train or resume through the gateway.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
-from tests.rigs.cookbook.catalogue import COMMON, LOSS, Recipe, split_options
+from tests.rigs.cookbook.catalogue import COMMON, LOSS, REWARD, Recipe, split_options
 from tests.rigs.cookbook.materials import MODEL
 from tests.rigs.cookbook.recipe_report import RecipeRun
 from tests.rigs.cookbook.recipes import RecipeRunner
@@ -31,6 +31,8 @@ TIMEOUT_S = 300.0
 DIRECT_TIMEOUT_S = 300.0
 MAX_DIFFERENCE = 1e-4
 """Relative difference of a step after a checkpoint in both runs: servers save float32, and sum in any order."""
+MAX_LORA_RANK = 32
+"""The default of the recipes, which not all have an option for."""
 RECIPES = (
     Recipe(
         module="recipes.sl_loop",
@@ -38,6 +40,11 @@ RECIPES = (
         number=LOSS,
         falls=True,
         resumes=True,
+    ),
+    Recipe(
+        module="recipes.preference.shorter.train",
+        options=split_options(f"{COMMON} group_size=4 batch_size=4 max_tokens=16 learning_rate=1e-3 max_steps=4"),
+        number=REWARD,
     ),
     Recipe(
         module="recipes.distillation.on_policy_distillation",
@@ -77,7 +84,7 @@ class Result:
             problems.append(f"{name}: reported no {run.recipe.number}")
         elif run.recipe.falls and numbers[-1] >= numbers[0]:
             problems.append(f"{name}: {run.recipe.number} went from {numbers[0]} to {numbers[-1]}")
-        if not 0 < len(resumed) < len(numbers):
+        if run.recipe.resumes and not 0 < len(resumed) < len(numbers):
             problems.append(f"{name}: resumed, it ran {len(resumed)} of {len(numbers)} steps")
         difference = self.resumed_difference()
         if difference is not None and difference > MAX_DIFFERENCE:
@@ -121,7 +128,7 @@ def run_recipes(name: str, recipes: Sequence[Recipe], python: Path, cookbook: Pa
     """Run recipes at a server of their own, directly and through the gateway."""
     server = THIRD_PARTY[name]
     results = []
-    with server.running(base_model=MODEL) as url:
+    with server.running(base_model=MODEL, max_lora_rank=MAX_LORA_RANK) as url:
         at_server = _make_runner(name, "direct", python, cookbook, url, DIRECT_TIMEOUT_S)
         at_gateway = _make_runner(name, "through", python, cookbook, "", TIMEOUT_S)
         for recipe in recipes:
@@ -129,7 +136,7 @@ def run_recipes(name: str, recipes: Sequence[Recipe], python: Path, cookbook: Pa
             with run_gateway(url) as gateway:
                 at_gateway.set_url(gateway)
                 through = at_gateway.run_once(recipe)
-            if through.saved and not through.stop_reason:
+            if recipe.resumes and through.saved and not through.stop_reason:
                 with run_gateway(url) as gateway:
                     at_gateway.set_url(gateway)
                     through = at_gateway.resume(through)
@@ -158,7 +165,7 @@ def render_table(results: Sequence[Result]) -> str:
         "0.38.0 on two servers that it does not fit. The servers offer a tiny Qwen3 under the name of the recipes' own "
         f"model, {MODEL}. Each recipe runs to its end through the gateway, which discovers what the server supports. "
         "It is then resumed from the last checkpoint before its last step, through another process of the gateway "
-        "without a state file.",
+        "without a state file; preference.shorter saves at its end only.",
         "",
         "| Server | Recipe | Steps | Checkpoints | Number | First | Last | Resumed at | Last | Difference | s |",
         "|---|---|---|---|---|---|---|---|---|---|---|",

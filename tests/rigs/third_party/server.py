@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -19,7 +20,8 @@ BASE_MODEL = "tiny-qwen3"
 """Name of the tiny model; such names are relative to the server's working folder."""
 BUILD = ROOT / "build" / "peers"
 FOLDER = Path(__file__).parent
-BACKEND = '{"max_lora_adapters": 16, "max_lora_rank": 8, "train_micro_batch_size": 8, "sample_max_num_sequences": 8}'
+BACKEND = {"max_lora_adapters": 16, "train_micro_batch_size": 8, "sample_max_num_sequences": 8}
+MAX_LORA_RANK = 8
 
 
 def _leave_as_installed(python: Path) -> None:
@@ -59,12 +61,15 @@ class ThirdPartyServer:
         return BUILD / self.name / BASE_MODEL
 
     @contextlib.contextmanager
-    def running(self, folder: Path | None = None, base_model: str = BASE_MODEL) -> Iterator[str]:
+    def running(
+        self, folder: Path | None = None, base_model: str = BASE_MODEL, max_lora_rank: int = MAX_LORA_RANK
+    ) -> Iterator[str]:
         """Run the server until its engine is ready and yield its base URL.
 
         Args:
             folder: empty folder for its checkpoints and its database; None for a temporary one.
             base_model: the name under which it offers the tiny model.
+            max_lora_rank: the largest rank of a model that it takes.
         """
         lock = FOLDER / f"requirements-{self.name}-{self.version}.txt"
         python = ensure_venv(self.name, lock, installer="pip", pip_options=self.pip_options)
@@ -78,10 +83,11 @@ class ThirdPartyServer:
             (folder / base_model).parent.mkdir(parents=True, exist_ok=True)
             (folder / base_model).symlink_to(model)
             port = find_free_port()
+            backend = json.dumps({**BACKEND, "max_lora_rank": max_lora_rank})
             command = [
                 *(str(uv), "run", "--extra", "tinker", "-m", self.module),
                 *("--host", "127.0.0.1", "--port", str(port), "--base-model", base_model),
-                *("--backend", "jax", "--backend-config", BACKEND),
+                *("--backend", "jax", "--backend-config", backend),
                 *("--checkpoints-base", f"{folder}/checkpoints", "--database-url", f"sqlite:///{folder}/tinker.db"),
             ]
             env = os.environ | {
