@@ -129,18 +129,19 @@ def tensor_of(place: str, message: Any) -> models.TensorData:
 def split(place: str, message: Any) -> Iterator[models.TensorData]:
     """Return the tensors of a BatchedTensor as views of one array; raise ValueError with the place if malformed."""
     raw = raw_array(place, message.data, message.dtype)
-    offsets = numbers(f"{place}.offsets", message.offsets, INT64)
+    # Some servers send a message for each datum, and numpy takes microseconds for each step over two offsets.
+    offsets: list[int] = raw_array(f"{place}.offsets", message.offsets, INT64).tolist()
     size, trailing = raw.dtype.itemsize, list(message.trailing_shape)
-    if not len(offsets) and not len(raw):
+    if not offsets and not len(raw):
         return
-    if not len(offsets) or offsets[0] != 0 or offsets[-1] != raw.nbytes:
+    if not offsets or offsets[0] != 0 or offsets[-1] != raw.nbytes:
         raise ValueError(f"{place}.offsets: must start at 0 and end at {raw.nbytes}, the number of bytes of data")
-    if (np.diff(offsets) < 0).any() or (offsets % size).any():
+    if any(start > end or end % size for start, end in itertools.pairwise(offsets)):
         raise ValueError(f"{place}.offsets: must be ascending multiples of {size} bytes")
     if min(trailing, default=0) < 0:
         raise ValueError(f"{place}.trailing_shape: lengths must be at least 0, got {trailing}")
     values, row = _widen(raw), math.prod(trailing)
-    bounds = (offsets // size).tolist()
+    bounds = (offset // size for offset in offsets)
     for position, (start, end) in enumerate(itertools.pairwise(bounds)):
         if row and (end - start) % row:
             raise ValueError(f"{place}[{position}]: {end - start} values do not fill rows of {trailing}")
