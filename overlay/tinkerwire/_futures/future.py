@@ -70,6 +70,11 @@ class APIFuture(Generic[T]):
 
     async def watch(self, timeout: float | None = None) -> T:
         """Wait like :meth:`result`, in a coroutine whose cancellation leaves the operation running."""
+        await self.wait_done(timeout)
+        return self._outcome()
+
+    async def wait_done(self, timeout: float | None = None) -> None:
+        """Wait like :meth:`watch` until the operation has ended; its error does not count as retrieved."""
         timeout = normalize_timeout(timeout)
         if not self._future.done():
             self._record.waiters.append(None)
@@ -79,7 +84,6 @@ class APIFuture(Generic[T]):
                 self._check_end(timeout)
             finally:
                 self._record.waiters.pop()
-        return self._outcome()
 
     def __await__(self) -> Generator[Any, None, T]:
         return self.result_async().__await__()

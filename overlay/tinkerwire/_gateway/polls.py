@@ -151,7 +151,7 @@ class Polls:
             value["metrics"] = {}
         try:
             content = encode_result(default_converter().structure(value, result_type))
-        except (ValueError, OverflowError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             text = f"tinkerwire gateway: the upstream's {result_type.__name__} does not fit the contract: {error}"
             raise HttpError(502, text) from None
         return attrs.evolve(response, headers={**response.headers, "content-type": PROTOBUF}, content=content)

@@ -46,42 +46,58 @@ class SampleRunner:
         self.start_queue = StartQueue(limit)
         self.usage_counter = UsageCounter(session.connection.usage_counter)
         self.seq_ids = seq_ids
-        self._preparation: SingleFlight[str] | None = None
+        self._preparation: SingleFlight[None] | None = None
+        """The preparation, until it has ended and no sample waits for it."""
         self._preparing = 0
         """Number of samples that wait for the preparation."""
-        self._sampling_session_id: str | None = None
-        """None until a sample can be submitted."""
+        self._is_prepared = False
         self._batched_poller: BatchedPoller | None = None
 
     async def prepare(self, creation: APIFuture[str]) -> str:
         """Return the id of the sampling session, once a sample can be submitted.
 
-        Samples return from here in the order of their calls, in which they then take seq_ids and slots: a sample that
-        begins when the client is ready stays behind those that have waited for it.
+        Samples return in the order of their calls, and take seq_ids and slots in that order: a sample that begins when
+        the client is ready stays behind those that have waited for it.
+
+        Args:
+            creation: the creation of the client, the same in all calls.
 
         Raises:
             TinkerError: the client could not be created, or its copy could not join the session.
         """
-        if self._preparing == 0 and self._sampling_session_id is not None:
-            return self._sampling_session_id
-        if self._preparation is None:
-            self._preparation = SingleFlight(partial(self._prepare_once, creation))
-        self._preparing += 1
-        try:
-            return await self._preparation.get()
-        finally:
-            self._preparing -= 1
+        if self._preparing or not self._is_prepared:
+            preparation = self._preparation
+            if preparation is None:
+                preparation = self._preparation = SingleFlight(partial(self._prepare_once, creation))
+            self._preparing += 1
+            try:
+                await preparation.get()
+            finally:
+                self._preparing -= 1
+                if not preparation.is_running:
+                    self._drop_preparation()
+        return await creation.watch()
 
-    async def _prepare_once(self, creation: APIFuture[str]) -> str:
-        sampling_session_id = await creation.watch()
-        await self.seq_ids.join()
-        dialect = await self._connection.dialect()
-        assert self.seq_ids.copy_number is not None
-        self._batched_poller = BatchedPoller.if_supported(
-            self._connection, dialect, self._retry, sampling_session_id, self.seq_ids.copy_number
-        )
-        self._sampling_session_id = sampling_session_id
-        return sampling_session_id
+    async def _prepare_once(self, creation: APIFuture[str]) -> None:
+        try:
+            # The samples retrieve its error; if all of them were cancelled, it is logged.
+            await creation.wait_done()
+            if creation.state != "done":
+                return
+            await self.seq_ids.join()
+            dialect = await self._connection.dialect()
+            assert self.seq_ids.copy_number is not None
+            self._batched_poller = BatchedPoller.if_supported(
+                self._connection, dialect, self._retry, creation.result(), self.seq_ids.copy_number
+            )
+            self._is_prepared = True
+        finally:
+            self._drop_preparation()
+
+    def _drop_preparation(self) -> None:
+        """Drop what refers to this runner and to the creation of the client, once no sample waits for it."""
+        if not self._preparing:
+            self._preparation = None
 
     async def sample(self, request: models.SampleRequest, sampling_session_id: str) -> models.SampleResponse:
         """Sample, and resample if the server lost the result; resampling has no side effects.

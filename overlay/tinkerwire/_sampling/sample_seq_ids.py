@@ -44,6 +44,7 @@ class SampleSeqIds:
 
     def next(self) -> int:
         """Return the seq_id of the next sample, after :meth:`join`."""
+        assert self.copy_number is not None
         return next(self._ids)
 
 

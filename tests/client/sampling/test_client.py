@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tinkerwire as tw
-from support.clients import PARAMS, PROMPT
+from support.clients import PARAMS, PROMPT, wait_until
 from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
@@ -216,3 +217,22 @@ def test_wrong_arguments_are_rejected_before_sending(
         call(sampling)
     sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert [body["seq_id"] for body in server.bodies("asample")] == [0]
+
+
+def test_error_of_the_creation_is_logged_if_no_sample_retrieves_it(
+    server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The only sample has timed out before; samples that wait for the client do not hide the error."""
+    gate = Gate()
+    server.rules["create_sampling_session"] = lambda _: ScriptedResponse(status=403, gate=gate)
+    sampling = client.create_sampling_client(base_model="base")
+    with pytest.raises(tw.RequestTimeoutError):
+        sampling.sample(PROMPT, 1, PARAMS, timeout=0.3).result(TEST_TIMEOUT_S)
+    del sampling
+    gate.release()
+
+    def is_logged() -> bool:
+        gc.collect()
+        return "CreateSamplingSession failed, and its error was never retrieved" in caplog.text
+
+    wait_until(is_logged, "the error is logged")

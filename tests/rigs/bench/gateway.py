@@ -179,7 +179,7 @@ def _render(figures: dict[Case, list[float]], held: InFlight, load: float) -> st
     lines = [
         "## The gateway",
         "",
-        f"Made by `make bench-gateway`, {platform.machine()}, {os.cpu_count()} cores, Python "
+        f"Made by `make bench`, {platform.machine()}, {os.cpu_count()} cores, Python "
         f"{platform.python_version()}, with a load average of {load:.1f} at the start: CPU of the gateway's process, "
         f"medians of {ROUNDS} rounds (least to most). A sample is two requests: a prompt of 1,000 tokens, and the poll "
         "for 256 tokens with logprobs; 2,000 are in flight at once. A batch has three tensors and logprobs back, "

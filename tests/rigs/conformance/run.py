@@ -138,7 +138,8 @@ def render(findings: Mapping[str, dict[str, Any]]) -> str:
     lines = [
         "Made by `make conformance`: the kit against the embedded server at each wire version, over HTTP, with the",
         "default options, with another value for each flag of `client/config`, and with polls that are held.",
-        f"`{NEEDS_TORCH}` needs torch and keeps its default; gRPC does not exist. Seconds depend on the machine.",
+        f"`{NEEDS_TORCH}` needs torch and keeps its default; gRPC does not exist. `--strict-sequence` emulates servers",
+        "that break ORD-022, as [Mutations](mutations.md) shows. Seconds depend on the machine.",
         f"{count} of {len(cases)} servers were tested.",
         "",
         "| wire | options | musts that hold | shoulds that hold | do not apply | neither | seconds |",

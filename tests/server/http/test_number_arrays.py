@@ -26,7 +26,7 @@ JSON_VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False), st.text(), st.integers()),
     lambda inner: st.one_of(
         st.lists(inner),
-        st.dictionaries(st.sampled_from(["tokens", "data", "dtype", "a[", "\x00"]), inner),
+        st.dictionaries(st.sampled_from(["tokens", "data", "dtype", "a[", "", "a", "\x00", "a\x00", "a\x00b"]), inner),
         st.builds(lambda item, count: {"data": [item] * count, "dtype": "int64"}, inner, st.integers(60, 70)),
     ),
 )
@@ -41,6 +41,9 @@ def parser(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr("tinkerwire._server.http.number_arrays.simdjson", None)
         elif find_spec("simdjson") is None:
             pytest.skip("pysimdjson has no wheel for this Python")
+        else:
+            # Small texts, too.
+            patch.setattr("tinkerwire._server.http.number_arrays.MIN_BYTES_PER_CONTAINER", 0)
         yield
 
 
@@ -110,9 +113,19 @@ def test_all_values_are_read_as_without_arrays(value: Any) -> None:
         assert repr(parse(text)) == repr(expected)
 
 
+def nest(levels: int, width: int) -> bytes:
+    """Return an object whose keys are equal up to a NUL, and whose first value is another such object."""
+    inner = b"0"
+    for _ in range(levels):
+        inner = b'{"a":' + inner + b"".join(b',"a\\u0000%d":%d' % (n, n) for n in range(width)) + b"}"
+    return inner
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        nest(8, 90),
+        b'{"a":[' + b"{}," * 30_000 + b"{}]," + b",".join([b'"a":1'] * 99) + b"}",
         b'{"tokens":[' + b"1," * 100 + b'1],"tokens":2}',
         b'{"tokens":2,"tokens":[' + b"1," * 100 + b"1]}",
         b'{"tokens":[' + b"[1]," * 100 + b"[1]]}",

@@ -86,7 +86,7 @@ class WireClient:
         return self.prepare(codec.encode(call, self.dialect))
 
     def encode_json(self, call: Call[Any]) -> WireRequest:
-        """Return the request of a call with a JSON body, also where the server's flags ask for protobuf.
+        """Return the request of a call with a JSON body, even where the server's flags ask for protobuf.
 
         Raises:
             DialectError: the version lacks the call, or a field that is set.

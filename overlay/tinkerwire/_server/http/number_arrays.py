@@ -7,7 +7,6 @@ types, takes as long as a third of parsing them; pysimdjson, if it is installed,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tinkerwire_base.lazy_numpy import Array, np
@@ -18,15 +17,17 @@ if TYPE_CHECKING:
 else:
     try:
         import simdjson
-    except ImportError:  # it has no wheels for every Python
+    except (ImportError, RuntimeError):  # it has no wheels for every Python, and says so by either
         simdjson = None
 
 MAX_NUMBER_LEVELS = 16
 """Maximum depth of the numbers of a batch; those of the contract lie half as deep."""
+MAX_BYTES = 2**25
+"""Size of a text up to which pysimdjson reads it: it takes 16 bytes for each number, beside the arrays."""
 MAX_KEYS = 100
-"""Maximum number of keys of an object: pysimdjson goes through them for each. No object of the contract has more."""
-MAX_LISTS = 2**16
-"""Maximum number of lists that pysimdjson reads; orjson takes as long for that many."""
+"""Maximum number of keys of an object that pysimdjson reads: a lookup takes time in proportion to it."""
+MIN_BYTES_PER_CONTAINER = 512
+"""Size of a text for each of its lists and objects from which pysimdjson takes less time than orjson."""
 MAX_EXACT_INTEGER = 2.0**53
 """Integers up to this one are exact as float64."""
 
@@ -50,22 +51,36 @@ class NumberList(NamedTuple):
 def parse_number_lists(content: bytes, parse: Callable[[bytes], Any]) -> tuple[Any, list[NumberList]]:
     """Return a JSON value, and the token lists and tensors in it that an array of their dtype holds.
 
-    A list stays a list if it is short, or needs a closer look: mixed types, integers beyond 32 bits, or floats beyond
-    float32. The value at the place of an array is undefined until one of its methods has put one there.
+    A list stays a list if it is short, or needs a closer look, such as integers beyond 32 bits or values that are not
+    numbers. The value at the place of an array is undefined until one of its methods has put one there.
 
     Args:
         content: the JSON text.
         parse: parses what pysimdjson cannot, and raises the error of a text that is not JSON.
     """
-    # pysimdjson accepts a mark of byte order before the value.
-    if simdjson is not None and content[:1] == b"{":
-        with suppress(ValueError, KeyError, RuntimeError):
-            reader = _ArrayReader()
-            value = reader.read(simdjson.Parser().parse(content), MAX_NUMBER_LEVELS)
-            if reader.lists_read == content.count(b"["):
-                return value, reader.found
+    read = None if simdjson is None else _read_by_simdjson(content)
+    if read is not None:
+        return read
     value = parse(content)
     return value, list(_find_number_lists(value, MAX_NUMBER_LEVELS))
+
+
+def _read_by_simdjson(content: bytes) -> tuple[Any, list[NumberList]] | None:
+    """Return what :func:`parse_number_lists` does; None for a text that orjson has to read."""
+    lists = content.count(b"[")
+    if len(content) > MAX_BYTES or (lists + content.count(b"{")) * MIN_BYTES_PER_CONTAINER > len(content):
+        return None
+    # pysimdjson accepts a byte order mark before the value, and cuts the name of a lookup at a NUL.
+    if not content.startswith(b"{") or b"\\u0000" in content:
+        return None
+    reader = _ArrayReader()
+    try:
+        value = reader.read(simdjson.Parser().parse(content), MAX_NUMBER_LEVELS)
+    except (ValueError, RuntimeError):
+        # orjson says what is wrong, and takes integers of any length.
+        return None
+    # pysimdjson flattens lists in a list of numbers.
+    return (value, reader.found) if reader.lists_read == lists else None
 
 
 class _ArrayReader:
@@ -74,43 +89,49 @@ class _ArrayReader:
     def __init__(self) -> None:
         self.found: list[NumberList] = []
         self.lists_read = 0
-        """Number of lists; pysimdjson flattens lists in a list of numbers, which are then missing here."""
+        """Number of lists read so far, without those inside a list of numbers."""
 
     def read(self, value: Any, levels: int) -> Any:
         """Return a value as Python's objects, with its long lists of numbers in :attr:`found`.
 
         Raises:
-            ValueError, KeyError: a key is there twice, or the value has too many keys, lists or levels.
+            ValueError: a key occurs twice, or the value has too many keys or levels.
         """
-        if not levels or self.lists_read > MAX_LISTS:
+        if not levels:
             raise ValueError
         if isinstance(value, simdjson.Array):
-            self.lists_read += 1
-            return [self.read(item, levels - 1) for item in value]
+            return self._read_list(value, levels)
         if not isinstance(value, simdjson.Object):
             return value
-        if len(value) > MAX_KEYS:
+        keys = list(value)
+        if len(keys) > MAX_KEYS or len(set(keys)) != len(keys):
             raise ValueError
         result: dict[str, Any] = {}
         long_lists: list[tuple[str, Any]] = []
         # Not `items`, which converts all below.
-        for key in value:
+        for key in keys:
             item = value[key]
             if isinstance(item, simdjson.Array) and len(item) >= MIN_PACKED_TOKENS and key in ("tokens", "data"):
                 long_lists.append((key, item))
                 result[key] = None
             else:
                 result[key] = self.read(item, levels - 1)
-        if len(result) != len(value):
-            raise ValueError
         for key, item in long_lists:
             array = _read_array(item, "int32" if key == "tokens" else result.get("dtype"))
             if array is None:
-                result[key] = self.read(item, levels - 1)
+                result[key] = self._read_list(item, levels - 1)
             else:
                 self.lists_read += 1
                 self.found.append(NumberList(result, key, array))
         return result
+
+    def _read_list(self, values: Any, levels: int) -> list[Any]:
+        self.lists_read += 1
+        has_containers = len(values) > 0 and isinstance(values[0], (simdjson.Array, simdjson.Object))
+        if has_containers:
+            return [self.read(item, levels - 1) for item in values]
+        numbers: list[Any] = values.as_list()
+        return numbers
 
 
 def _read_array(numbers: Any, dtype: Any) -> Array | None:
@@ -122,7 +143,7 @@ def _read_array(numbers: Any, dtype: Any) -> Array | None:
             return integers.astype(dtype) if limits.min <= integers.min() and integers.max() <= limits.max else None
         if dtype == "float32":
             floats = np.frombuffer(numbers.as_buffer(of_type="d"), np.float64)
-            # Larger ones may have been integers, which are rounded only once in a list.
+            # Larger integers are not exact as float64, and would be rounded twice.
             return floats.astype(np.float32) if np.abs(floats).max() <= MAX_EXACT_INTEGER else None
     except (TypeError, ValueError):
         pass

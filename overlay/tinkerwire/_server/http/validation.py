@@ -82,12 +82,16 @@ class Validator:
             raise HttpError(422, [_model_error_detail(error)]) from None
 
     def _parse_json(self, operation: Operation, schema: Document, content: bytes, *, packs_numbers: bool) -> Any:
-        """Return the valid value of a body."""
+        """Parse a body and validate it.
+
+        Raises:
+            HttpError: the text is not JSON, or does not fit the contract.
+        """
         if packs_numbers:
             value, arrays = parse_number_lists(content, _parse)
             for numbers in arrays:
                 numbers.put_ends()
-            # The places of errors are those in the body as it came.
+            # Validated again below, so that errors name places in the body as it was sent.
             with suppress(HttpError):
                 self._validate(operation, "body", schema, value)
                 for numbers in arrays:
