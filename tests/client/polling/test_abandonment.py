@@ -265,6 +265,19 @@ def test_model_is_unloaded_if_the_server_cannot_cancel(
     assert LOG_TEXT not in caplog.text
 
 
+def test_model_that_the_server_creates_at_once_is_unloaded(server: ScriptedServer) -> None:
+    """Some servers return the model in place of a future; its response comes after the call was cancelled."""
+    gate = Gate()
+    server.rules["create_model"] = lambda _: ScriptedResponse({"model_id": "m9"}, gate=gate)
+    with open_client(server.url, wire_version=OLD) as client:
+        future = START["create_model"](client)
+        server.wait_for_requests("create_model")
+        assert future.cancel()
+        gate.release()
+        server.wait_for_requests("unload_model")
+    assert [body["model_id"] for body in server.bodies("unload_model")] == ["m9"]
+
+
 def test_model_is_unloaded_if_loading_its_weights_is_cancelled(server: ScriptedServer) -> None:
     """The client unloads a model whose weights it does not load, because it is useless."""
     gate = hold_results(server, "load_weights")

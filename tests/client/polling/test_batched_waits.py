@@ -33,12 +33,17 @@ class ScriptedConnection:
         self.warnings: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.operations = SimpleNamespace(spawn=self._spawn)
-        self.throttled_log = SimpleNamespace(warn=lambda key, text, error: self.warnings.append(key))
+        self.warning_texts: list[str] = []
+        self.throttled_log = SimpleNamespace(warn=self._warn)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self.tasks.append(task)
         return task
+
+    def _warn(self, key: str, text: str, error: Exception) -> None:
+        self.warnings.append(key)
+        self.warning_texts.append(text % error)
 
     async def call(self, call: Any, traffic: object, *, retry: object, timeout_s: float) -> Any:
         self.polls.append(call.body)
@@ -174,6 +179,20 @@ def test_acknowledgement_needs_no_waiting_sample() -> None:
         assert list_fetched(connection)[0] == ["a"]
         assert connection.polls[0].timeout == 0.0
         assert connection.timeouts[0] == 5.0
+
+    run_check(check)
+
+
+def test_failed_acknowledgement_is_logged_and_repeated_by_the_next_poll() -> None:
+    async def check(connection: ScriptedConnection, poller: BatchedPoller) -> None:
+        connection.errors = [status_error(500)("down", response=ResponseInfo(status_code=500))]
+        poller.mark_fetched("a")
+        await asyncio.sleep(5)
+        assert list_fetched(connection) == [["a"]]
+        assert connection.warning_texts == ["acknowledging samples failed; the next poll acknowledges them again: down"]
+        poller.mark_fetched("b")
+        await asyncio.sleep(5)
+        assert list_fetched(connection)[1] == ["a", "b"]
 
     run_check(check)
 

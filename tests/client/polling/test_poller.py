@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import pickle
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,10 @@ import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, datum, open_client
 from support.optim_steps import NOT_READY, OPTIM_STEP_RESULT, step_error, step_metrics
 from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from tinkerwire._polling.pending_result import PendingResult
+from tinkerwire._polling.poller import fetch_result
+from tinkerwire._transport.backpressure import Traffic
+from tinkerwire._wire.server_futures import DeferredResult
 from tinkerwire_base.call import PROTOBUF
 
 pytestmark = pytest.mark.timeout(60)
@@ -196,3 +202,30 @@ def test_rejected_json_poll_fails_the_future(server: ScriptedServer) -> None:
     with open_client(server.url, wire_version="0.38.0") as client, pytest.raises(tw.APIStatusError, match="no"):
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert len(server.polls("Sample")) == 2
+
+
+@pytest.mark.parametrize(
+    ("traffic", "polls"),
+    [
+        (Traffic.TRAINING, Traffic.TRAINING_FUTURES),
+        (Traffic.SAMPLING, Traffic.SAMPLING_FUTURES),
+        (Traffic.REST, Traffic.REST),
+    ],
+)
+def test_result_of_a_call_is_polled_over_the_connections_for_polls(
+    traffic: Traffic, polls: Traffic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may answer any call with a future; held polls must not keep the connections for submissions busy."""
+
+    class FakePoller:
+        def __init__(self, connection: object, pending: PendingResult[Any], policy: object) -> None:
+            self._pending = pending
+
+        async def result(self) -> PendingResult[Any]:
+            return self._pending
+
+    monkeypatch.setattr("tinkerwire._polling.poller.Poller", FakePoller)
+    anything: Any = None
+    deferred = DeferredResult("r7", "Custom", dict)
+    pending = asyncio.run(fetch_result(anything, deferred, traffic, anything))
+    assert (pending.traffic, pending.submission.request_id, pending.request_type) == (polls, "r7", "Custom")

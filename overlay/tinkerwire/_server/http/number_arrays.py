@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     try:
         import simdjson
-    except (ImportError, RuntimeError):  # it has no wheels for every Python, and says so by either
+    except (ImportError, RuntimeError):  # it has no wheels for every Python, and raises either without its binary
         simdjson = None
 
 MAX_NUMBER_LEVELS = 16
@@ -77,7 +77,7 @@ def _read_by_simdjson(content: bytes) -> tuple[Any, list[NumberList]] | None:
     try:
         value = reader.read(simdjson.Parser().parse(content), MAX_NUMBER_LEVELS)
     except (ValueError, RuntimeError):
-        # orjson says what is wrong, and takes integers of any length.
+        # orjson reports what is wrong, and takes integers of any length.
         return None
     # pysimdjson flattens lists in a list of numbers.
     return (value, reader.found) if reader.lists_read == lists else None
