@@ -311,7 +311,7 @@ async def results_come_in_any_order(server: Server) -> None:
     19,
     contract="retrieve_future 200",
     remedy="Run queued work whether or not a client polls for its result.",
-    needs=("FUT-018",),
+    needs=("FUT-002",),
     breaks=[Breakage("0.3.0", None, Feature.TRAIN, "waits endlessly for an operation behind one without a poll")],
 )
 async def work_runs_without_polls(server: Server) -> None:

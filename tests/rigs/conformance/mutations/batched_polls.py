@@ -91,6 +91,29 @@ def samples_of_all_sessions() -> None:
     patches.replace(CompletionLog, "for_copy", make)
 
 
+@GROUP.mutation("BAT-007")
+def samples_of_another_session() -> None:
+    """A batched poll that does not wait reports those of another sampling session if its own had no samples."""
+    finished: list[Any] = []
+
+    def on_finished(original: Any) -> Any:
+        def on_finished(self: Any, *args: Any) -> None:
+            finished.append(self)
+            original(self, *args)
+
+        return on_finished
+
+    def wait_after(original: Any) -> Any:
+        async def wait_after(self: Any, cursor: Any, timeout: Any) -> Any:
+            is_own = timeout or not finished or any(other is self for other in finished)
+            return await original(self if is_own else finished[-1], cursor, timeout)
+
+        return wait_after
+
+    patches.replace(CopyCompletions, "on_finished", on_finished)
+    patches.replace(CopyCompletions, "wait_after", wait_after)
+
+
 @GROUP.mutation("BAT-008")
 def copies_share_samples() -> None:
     """A poll for a copy of a client reports the samples of all copies."""

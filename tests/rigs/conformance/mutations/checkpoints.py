@@ -248,6 +248,12 @@ def runs_hidden() -> None:
     patches.set_field(RUNS, training_runs=[])
 
 
+@GROUP.mutation("RUN-005")
+def runs_not_counted() -> None:
+    """The cursor of the list of runs counts the runs of the page only."""
+    patches.change_body(RUNS, lambda body: body["cursor"].update(total_count=len(body["training_runs"])))
+
+
 @GROUP.mutation("DLD-003", wire=OLD_WIRE)
 def unknown_archive_crashes() -> None:
     """An archive of a checkpoint that does not exist is answered with 500."""

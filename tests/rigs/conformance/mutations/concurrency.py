@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,41 @@ def one_sampling_session_for_all() -> None:
         return create
 
     patches.replace(sampling, "CreateSamplingSessionResponse", make)
+
+
+@GROUP.mutation("CON-008")
+def simultaneous_copies_run() -> None:
+    """Copies of a forward_backward that arrive at once all run, because each is looked up before one is recorded."""
+    running: Counter[bytes] = Counter()
+    is_copy = ContextVar("is_copy", default=False)
+
+    async def handle(request: Any, go_on: Any) -> Any:
+        if patches.operation_of(request) != "forward_backward":
+            return await go_on(request)
+        running[request.content] += 1
+        try:
+            await asyncio.sleep(SHORT_S)
+            is_copy.set(running[request.content] > 1)
+            return await go_on(request)
+        finally:
+            running[request.content] -= 1
+
+    def find(original: Any) -> Any:
+        return lambda *args: None if is_copy.get() else original(*args)
+
+    def put(original: Any) -> Any:
+        def put(self: Any, number: Any, job: Any) -> None:
+            if number > self.last_released:
+                original(self, number, job)
+            else:
+                self._release(job)
+
+        return put
+
+    patches.around(handle)
+    patches.replace(seq_ids.SeqIdLog, "find", find)
+    patches.replace(seq_ids.ReorderBuffer, "put", put)
+    patches.replace(IdempotencyCache, "find", find)
 
 
 @GROUP.mutation("CON-007")

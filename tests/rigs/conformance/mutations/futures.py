@@ -193,7 +193,9 @@ def operations_share_an_id() -> None:
     patches.change_body("forward_backward|optim_step", change)
 
 
-@GROUP.mutation("FUT-018", "FUT-020", "FUT-021", "ORD-002", "ORD-003", "PRO-045")
+@GROUP.mutation(
+    *("CON-001", "CON-007", "FUT-018", "FUT-019", "FUT-020", "FUT-021", "ORD-002", "ORD-003", "PRO-045"),
+)
 def operations_wait_for_polls() -> None:
     """An operation runs only after the results of the operations before it were fetched."""
     given: list[tuple[str, str]] = []

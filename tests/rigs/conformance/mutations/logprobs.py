@@ -57,6 +57,24 @@ def topk_of_other_tokens() -> None:
     )
 
 
+@GROUP.mutation("LGP-007")
+def topk_best_is_another() -> None:
+    """The most likely token of the last place is another one, unless it is the last token of the prompt."""
+
+    def change(body: Any, samples: Any) -> Any:
+        places = samples.topk_prompt_logprobs
+        if not places or not places[-1]:
+            return None
+        (best, value), *others = places[-1]
+        taken = {best, body.prompt.to_ints()[-1], *(token for token, _ in others)}
+        if best == body.prompt.to_ints()[-1]:
+            return None
+        other = next(token for token in range(len(taken) + 1) if token not in taken)
+        return attrs.evolve(samples, topk_prompt_logprobs=[*places[:-1], [(other, value), *others]])
+
+    change_samples(change)
+
+
 @GROUP.mutation("LGP-008")
 def topk_worst_first() -> None:
     """The top-k logprobs of sampled tokens begin with the worst."""
