@@ -37,31 +37,32 @@ def frame_datum(codec: MessageCodec, place: str, datum: models.Datum) -> Parts:
     """Return the field of a ForwardBackwardRequest message that adds a datum. Errors: see ``encode_request``."""
     parts = [_encode_rest(codec, "Datum", place, datum)]
     for position, chunk in enumerate(datum.model_input.chunks):
-        content = _encode_chunk(codec, f"{place}.model_input.chunks[{position}]", chunk)
-        parts += _frame(_tag("Datum", "model_input"), *content)
+        parts += _encode_chunk(codec, f"{place}.model_input.chunks[{position}]", chunk)
     for name in sorted(datum.loss_fn_inputs):
-        tensor = _encode_tensor(f"{place}.loss_fn_inputs[{name!r}]", datum.loss_fn_inputs[name])
-        entry = (*_frame(MAP_KEY, name.encode()), *_frame(MAP_VALUE, *tensor))
-        parts += _frame(_tag("Datum", "loss_fn_inputs"), *entry)
-    return _frame(_tag("ForwardBackwardRequest", "data"), *parts)
+        parts += _encode_tensor(f"{place}.loss_fn_inputs[{name!r}]", name, datum.loss_fn_inputs[name])
+    size = sum(map(len, parts))
+    return (_tag("ForwardBackwardRequest", "data") + _encode_varint(size), *parts)
 
 
 def _encode_chunk(codec: MessageCodec, place: str, chunk: Any) -> Parts:
+    """Return the field of a Datum that adds a chunk of its input."""
     if not isinstance(chunk, models.EncodedTextChunk):
-        return (_encode_rest(codec, "Chunk", place, chunk),)
+        return (_frame(_tag("Datum", "model_input"), _encode_rest(codec, "Chunk", place, chunk)),)
     rest = _encode_rest(codec, "EncodedTextChunk", place, chunk)
     tokens = tensors.int32_buffer(f"{place}.tokens", chunk.raw)
-    return _frame(_tag("Chunk", "encoded_text"), rest, *_frame(_tag("EncodedTextChunk", "tokens"), tokens))
+    return (_frame_tokens(rest, len(tokens)), tokens)
 
 
-def _encode_tensor(place: str, tensor: models.TensorData) -> Parts:
+def _encode_tensor(place: str, name: str, tensor: models.TensorData) -> Parts:
+    """Return the field of a Datum that adds a tensor of its loss inputs."""
     if tensor.sparse_crow_indices is None:
         values = tensors.wire_values(place, tensor)
         shape = (len(values),) if tensor.shape is None else tuple(tensor.shape)
-        return (_encode_shape(tensor.dtype, shape), *_frame(_tag("Tensor", "dense"), tensors.buffer_of(values)))
+        buffer = tensors.buffer_of(values)
+        return (_frame_numbers(name, tensor.dtype, shape, len(buffer)), buffer)
     message = message_class("Tensor")()
     tensors.put_tensor(message, place, tensor)
-    return (serialize_message(message, None),)
+    return (_frame_entry(name, serialize_message(message, None), 0),)
 
 
 def _encode_rest(codec: MessageCodec, name: str, place: str, model: Any) -> bytes:
@@ -72,13 +73,28 @@ def _encode_rest(codec: MessageCodec, name: str, place: str, model: Any) -> byte
 
 
 @lru_cache(1024)
-def _encode_shape(dtype: str, shape: tuple[int, ...]) -> bytes:
-    return serialize_message(message_class("Tensor")(dtype=tensors.DTYPE_NUMBERS[dtype], shape=shape), None)
+def _frame_tokens(rest: bytes, size: int) -> bytes:
+    """Return the field that adds a text to a Datum, without its tokens, which are its last ``size`` bytes."""
+    text = rest + _frame(_tag("EncodedTextChunk", "tokens"), b"", size)
+    return _frame(_tag("Datum", "model_input"), _frame(_tag("Chunk", "encoded_text"), text, size), size)
 
 
-def _frame(tag: bytes, *parts: Any) -> Parts:
-    """Return the field of a tag whose content is the parts."""
-    return (tag + _encode_varint(sum(map(len, parts))), *parts)
+@lru_cache(1024)
+def _frame_numbers(name: str, dtype: str, shape: tuple[int, ...], size: int) -> bytes:
+    """Return the field that adds a dense tensor to a Datum, without its numbers, which are its last ``size`` bytes."""
+    head = serialize_message(message_class("Tensor")(dtype=tensors.DTYPE_NUMBERS[dtype], shape=shape), None)
+    return _frame_entry(name, head + _frame(_tag("Tensor", "dense"), b"", size), size)
+
+
+def _frame_entry(name: str, tensor: bytes, size: int) -> bytes:
+    """Return the field that adds a tensor to a Datum, without the last ``size`` bytes of the tensor."""
+    entry = _frame(MAP_KEY, name.encode()) + _frame(MAP_VALUE, tensor, size)
+    return _frame(_tag("Datum", "loss_fn_inputs"), entry, size)
+
+
+def _frame(tag: bytes, content: bytes, size: int = 0) -> bytes:
+    """Return the field of a tag, without the last ``size`` bytes of its content."""
+    return tag + _encode_varint(len(content) + size) + content
 
 
 @lru_cache(1024)
