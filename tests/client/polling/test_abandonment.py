@@ -265,6 +265,38 @@ def test_model_is_unloaded_if_the_server_cannot_cancel(
     assert LOG_TEXT not in caplog.text
 
 
+def test_model_is_unloaded_by_the_id_of_the_result(server: ScriptedServer) -> None:
+    """The id of a future's model may be that of the session; the client waits for the model before it unloads it."""
+    gate = hold_results(server, "create_model")
+    submission = Gate()
+    body = {"request_id": "late", "status": "pending", "model_id": "another"}
+    server.rules["create_model"] = lambda _: ScriptedResponse(body, gate=submission)
+    with open_client(server.url, wire_version=OLD) as client:
+        future = START["create_model"](client)
+        server.wait_for_requests("create_model")
+        assert future.cancel()
+        submission.release()
+        wait_for_polls(server)
+        gate.release()
+        server.wait_for_requests("unload_model")
+    assert [body["model_id"] for body in server.bodies("unload_model")] == ["m1"]
+
+
+def test_request_that_is_rejected_after_its_cancellation_leaves_nothing(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate()
+    server.rules["create_model"] = lambda _: ScriptedResponse({"detail": "no such model"}, status=400, gate=gate)
+    with open_client(server.url, wire_version=OLD) as client:
+        future = START["create_model"](client)
+        server.wait_for_requests("create_model")
+        assert future.cancel()
+        gate.release()
+        client.get_server_capabilities()
+    assert not server.named("unload_model")
+    assert LOG_TEXT not in caplog.text
+
+
 def test_model_that_the_server_creates_at_once_is_unloaded(server: ScriptedServer) -> None:
     """Some servers return the model in place of a future; its response comes after the call was cancelled."""
     gate = Gate()

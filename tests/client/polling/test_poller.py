@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tinkerwire as tw
-from support.clients import PARAMS, PROMPT, datum, open_client
+from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
 from support.optim_steps import NOT_READY, OPTIM_STEP_RESULT, step_error, step_metrics
 from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._polling.pending_result import PendingResult
@@ -59,6 +59,14 @@ def test_poll_identifies_its_request_and_has_a_unique_key(server: ScriptedServer
     assert [poll.headers["x-tinker-request-iteration"] for poll in polls] == ["0", "1", "2"]
     assert len({poll.body["request_id"] for poll in polls}) == 1
     assert len({poll.headers["x-idempotency-key"] for poll in polls}) == 3
+
+
+def test_queue_state_without_a_reason_has_none(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    server.on_poll("OptimStep", lambda _: ScriptedResponse({"queue_state": "paused_capacity"}, status=408))
+    step = training.optim_step(ADAM)
+    server.wait_for(lambda: len(server.polls("OptimStep")) >= 2, "another poll")
+    assert (step.queue_state, step.queue_state_reason) == ("paused_capacity", None)
+    step.cancel()
 
 
 @pytest.mark.parametrize("category", ["user", "User", "USER", "uSeR"])
