@@ -21,11 +21,12 @@ from .._server.http.responses import HttpError
 from .._wire.dialect import Dialect
 from . import memory as kinds
 from .front import ClientRequest, is_missing_endpoint, json_object
-from .polls import Polls
+from .polls import ERROR_PAUSE_S, Polls, not_ready
 from .relay import Relay, RelayedExchange
 from .upstream import Refused
 
 PREFIX = "gw:load:"
+CONFLICT = 409
 MAX_LOCKS = 10_000
 NOT_LOADED = ""
 """Value of an id in the memory until the load is submitted."""
@@ -135,7 +136,14 @@ class Loading:
             return self._polls.convert(request, created, models.CreateModelResponse)
         if model_id != pending.alias and self._relay.memory.get(kinds.LOAD, request_id) is not None:
             self._relay.memory.put(kinds.MODEL, pending.alias, model_id)
-        load_id = await self._submit(request, request_id, pending, model_id, exchange)
+        try:
+            load_id = await self._submit(request, request_id, pending, model_id, exchange)
+        except Refused as refused:
+            if refused.response.status != CONFLICT:
+                raise
+            # Clients repeat a submission after a conflict, but not a poll.
+            await asyncio.sleep(ERROR_PAUSE_S)
+            return not_ready(request_id)
         loaded = await self._polls.wait(request, load_id, models.LoadWeightsResponse, exchange)
         response = self._polls.convert(request, loaded, models.LoadWeightsResponse)
         value = json_object(response.content)

@@ -197,18 +197,18 @@ class Polls:
             # The wait for a free connection counts, too.
             await asyncio.wait({polling}, timeout=timeout_s)
             if not polling.done():
-                return _not_ready(request_id)
+                return not_ready(request_id)
             return polling.result()
         except UpstreamTimeout:
             # A poll changes nothing: the next one gets the same result.
-            return _not_ready(request_id)
+            return not_ready(request_id)
         except HttpError:
             await asyncio.sleep(ERROR_PAUSE_S)
             raise
         except asyncio.CancelledError:
             if not self._is_draining or not polling.cancelled():
                 raise
-            return _not_ready(request_id)
+            return not_ready(request_id)
         finally:
             self._held.discard(polling)
             polling.cancel()
@@ -258,7 +258,8 @@ def _is_try_again(response: WireResponse) -> bool:
     return not codec.is_protobuf(response) and json_object(content).get("type") == "try_again"
 
 
-def _not_ready(request_id: str) -> WireResponse:
+def not_ready(request_id: str) -> WireResponse:
+    """Return the 408 of a future that is not ready."""
     content = default_converter().encode(models.TryAgainResponse(request_id=request_id, queue_state="active"))
     return WireResponse(status=408, headers={"content-type": JSON}, content=content)
 
@@ -267,6 +268,6 @@ def _unready(response: WireResponse, request_id: str) -> WireResponse:
     """Return the 408 of a future that is not ready, with the upstream's reason."""
     value = json_object(response.content)
     if not isinstance(value.get("queue_state"), str):
-        return _not_ready(request_id)
+        return not_ready(request_id)
     content = default_converter().encode({**value, "type": "try_again"})
     return WireResponse(status=408, headers={"content-type": JSON}, content=content)

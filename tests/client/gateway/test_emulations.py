@@ -171,6 +171,21 @@ def test_another_gateway_with_the_state_finishes_a_load(upstream: Upstreams, tmp
     assert upstream.body("optim_step")["model_id"] == "upstream-model"
 
 
+def test_conflict_of_the_load_does_not_end_the_poll(upstream: Upstreams) -> None:
+    """A server that still handles the first attempt responds with 409, after which clients end a poll."""
+    _prepare_load(upstream)
+    upstream.answers["load_weights"] = json_response({"detail": "the request is being handled"}, 409)
+    client = Client(upstream)
+    request_id = value_of(client.post("load_weights", CREATE, "0.38.0"))["request_id"]
+    headers = {"X-Tinker-Request-Type": "LoadWeights"}
+    response = client.post("retrieve_future", {"request_id": request_id}, "0.38.0", headers)
+    assert (response.status, value_of(response)["type"]) == (408, "try_again")
+    upstream.answers["load_weights"] = json_response({"request_id": "load"})
+    assert poll(client, request_id)["path"] == PATH
+    first, second = (request.headers["x-idempotency-key"] for request in upstream.named("load_weights"))
+    assert first == second
+
+
 def test_failed_creation_is_the_failure_of_the_load(upstream: Upstreams) -> None:
     _prepare_load(upstream)
     upstream.answers["retrieve_future"] = json_response({"error": "no room", "category": "server"})

@@ -297,6 +297,18 @@ def test_request_that_is_rejected_after_its_cancellation_leaves_nothing(
     assert LOG_TEXT not in caplog.text
 
 
+def test_creation_without_any_id_is_logged(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    gate = Gate()
+    server.rules["create_model"] = lambda _: ScriptedResponse({}, gate=gate)
+    with open_client(server.url, wire_version=OLD) as client:
+        future = START["create_model"](client)
+        server.wait_for_requests("create_model")
+        assert future.cancel()
+        gate.release()
+        wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
+    assert not server.named("unload_model")
+
+
 def test_model_that_the_server_creates_at_once_is_unloaded(server: ScriptedServer) -> None:
     """Some servers return the model in place of a future; its response comes after the call was cancelled."""
     gate = Gate()
