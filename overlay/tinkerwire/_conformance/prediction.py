@@ -9,6 +9,7 @@ import attrs
 
 from tinkerwire_base.conversion.versioning import parse_version
 
+from .._wire.dialect import BATCH_OPERATIONS, has_json_batches
 from .areas.client_versions import FEATURES, VERSIONS, id_of
 from .official_sdk.official_client import JSON_RESULT
 from .official_sdk.sampling_steps import SHORT_PROMPT_LOGPROBS
@@ -215,8 +216,12 @@ def _find_common_failures(
 
     The release closest to the wire version decides whether tinkerwire survives its failure: what another one cannot
     read may hide the failure behind it. Steps that are newer than the wire version are left out: the server does not
-    claim them.
+    claim them. Releases that cannot train are left out, too, where others can: a server may treat a model differently
+    once it is trained.
     """
+    trained = [version for version in versions if _passes(by_id, Feature.TRAIN, version)]
+    if feature is not Feature.TRAIN and trained:
+        versions = trained
     names: list[str] = []
     cause = ""
     for step in STEPS[feature]:
@@ -227,10 +232,18 @@ def _find_common_failures(
         if not able or not all(failures.values()):
             continue
         closest = _closest_version(able, wire)
+        if step.name in BATCH_OPERATIONS and has_json_batches(closest) and not has_json_batches(wire):
+            # No release that sends batches as protobuf connects, and tinkerwire sends them.
+            continue
         if not any(text in failures[closest] for text in SURVIVED_BY_TINKERWIRE):
             names.append(step.name)
             cause = cause or id_of(closest, feature)
     return names, cause
+
+
+def _passes(by_id: Mapping[str, Outcome], feature: Feature, version: str) -> bool:
+    outcome = by_id.get(id_of(version, feature))
+    return outcome is not None and outcome.status is Status.PASSED
 
 
 def _closest_version(versions: Sequence[str], wire: str) -> str:

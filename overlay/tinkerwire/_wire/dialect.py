@@ -87,7 +87,7 @@ class Dialect:
         if parse_version(version) < parse_version(OLDEST_MODELS_VERSION):
             raise ValueError(f"wire_version: {version} is too old; the oldest supported is {OLDEST_MODELS_VERSION}")
         config = config or models.ClientConfigResponse()
-        if not _has_json_batches(version):
+        if not has_json_batches(version):
             operations = BATCH_OPERATIONS
         elif config.proto_write_fwdbwd:
             operations = BATCH_OPERATIONS if config.fwd_via_fwdbwd else DIRECT_OPERATIONS
@@ -243,7 +243,8 @@ def _describe_encodings(protobuf_operations: frozenset[str]) -> str:
     )
 
 
-def _has_json_batches(version: str) -> bool:
+def has_json_batches(version: str) -> bool:
+    """Return whether clients of a wire version may send batches as JSON."""
     rules = VersionRules(min_version=version)
     return all(rules.may_have(BODY_VERSIONS[name][JSON]) for name in DIRECT_OPERATIONS)
 

@@ -15,17 +15,25 @@ UNSUPPORTED = "expected a sample for SDK 0.25.0, got the error HTTP 400"
 UNNAMED = "expected one of sample_sequence_ids in the response to asample for SDK 0.30.4, got none"
 
 
-def predict_tinkerwire(failures: Mapping[str, Mapping[str, str]], wire: str) -> Prediction:
-    """Return the prediction for tinkerwire if some steps of sampling fail, by release and step."""
+def predict_tinkerwire(
+    failures: Mapping[str, Mapping[str, str]], wire: str, features: Mapping[str, Feature] | None = None
+) -> Prediction:
+    """Return the prediction for tinkerwire if some steps fail, by release and step.
+
+    Args:
+        failures: reasons of failures by release and step.
+        wire: the wire version of the server.
+        features: the features of steps that are not about sampling.
+    """
 
     def outcomes() -> Iterator[Outcome]:
-        for version, parts in failures.items():
+        for version, reasons in failures.items():
             for feature in FEATURES:
-                is_failed = bool(parts) and feature is Feature.SAMPLE
+                parts = [part for part in reasons.items() if (features or {}).get(part[0], Feature.SAMPLE) is feature]
                 yield Outcome(
                     requirement=REQUIREMENTS[id_of(version, feature)],
-                    status=Status.FAILED if is_failed else Status.PASSED,
-                    parts=tuple(parts.items()) if is_failed else (),
+                    status=Status.FAILED if parts else Status.PASSED,
+                    parts=tuple(parts),
                 )
 
     return next(prediction for prediction in predict(outcomes(), wire) if prediction.client == TINKERWIRE)
@@ -58,3 +66,22 @@ def test_step_that_one_release_can_do_works() -> None:
     """A step works if any release can do it, since tinkerwire speaks every version."""
     prediction = predict_tinkerwire({"0.16.1": {}, "0.25.0": {"sample": UNSUPPORTED}}, wire="0.25.0")
     assert not prediction.breaks(Feature.SAMPLE)
+
+
+def test_release_that_cannot_train_does_not_show_that_a_trained_model_can_be_loaded() -> None:
+    features = {"forward_backward": Feature.TRAIN, "load_state": Feature.SAVE}
+    prediction = predict_tinkerwire(
+        {"0.24.1": {"load_state": "got HTTP 400"}, "0.38.0": {"forward_backward": "got HTTP 422"}}, "0.24.1", features
+    )
+    broken = prediction.find(Feature.SAVE)
+    assert broken is not None
+    assert broken.steps == ("load_state",)
+    assert not prediction.breaks(Feature.TRAIN)
+
+
+def test_releases_that_send_json_do_not_show_that_protobuf_fails() -> None:
+    """The releases that send protobuf do not connect, because the server lacks client/config."""
+    failures = {"0.16.1": {"forward_backward": "got HTTP 415"}}
+    features = {"forward_backward": Feature.TRAIN}
+    assert not predict_tinkerwire(failures, "0.38.0", features).breaks(Feature.TRAIN)
+    assert predict_tinkerwire(failures, "0.16.1", features).breaks(Feature.TRAIN)
