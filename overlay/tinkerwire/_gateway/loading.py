@@ -20,13 +20,13 @@ from tinkerwire_generated.operations import OPERATIONS
 from .._server.http.responses import HttpError
 from .._wire.dialect import Dialect
 from . import memory as kinds
+from .attempts import SEQUENCE_CONFLICT as CONFLICT
 from .front import ClientRequest, is_missing_endpoint, json_object
 from .polls import ERROR_PAUSE_S, Polls, not_ready
 from .relay import Relay, RelayedExchange
 from .upstream import Refused
 
 PREFIX = "gw:load:"
-CONFLICT = 409
 MAX_LOCKS = 10_000
 NOT_LOADED = ""
 """Value of an id in the memory until the load is submitted."""

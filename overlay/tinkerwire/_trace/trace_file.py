@@ -140,7 +140,8 @@ class TraceFile:
             while done < len(data):
                 done += os.write(self._descriptor, memoryview(data)[done:])
         except OSError:
-            complete = data.count(b"\n", 1, done) if operations else 0
+            # A line without its end is complete, too: the next one begins with it.
+            complete = data.count(b"\n", 1, done + 1) if operations else 0
             self._lost += operations - complete
             self._is_torn = True
             raise

@@ -158,6 +158,31 @@ def test_full_disk_does_not_fail_operations(
     assert [record.levelname for record in caplog.records if "cannot be written" in record.message] == ["WARNING"]
 
 
+@pytest.mark.parametrize(("missing", "lost"), [(1, 0), (2, 1)])
+def test_operation_of_which_only_the_end_of_its_line_is_missing_is_not_lost(
+    missing: int, lost: int, path: Path, open_traced: OpenTraced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next line begins with the end of the torn one."""
+    write = os.write
+
+    def fail(descriptor: int, data: Any) -> int:
+        if len(data) == missing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data[:-missing])
+
+    with open_traced() as service:
+        recording = service._connection.operations.recorder
+        assert recording is not None
+        service.get_server_capabilities()
+        recording.flush()
+        service.get_server_capabilities()
+        with monkeypatch.context() as patch:
+            patch.setattr(trace_file.os, "write", fail)
+            recording.flush()
+    trace = read_trace(path)
+    assert (len(trace.operations), trace.lost) == (2 - lost, lost)
+
+
 def test_stuck_receiver_is_reported(
     open_traced: OpenTraced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
