@@ -79,6 +79,16 @@ def hold_response(server: ScriptedServer, name: str) -> Gate:
     return gate
 
 
+def cancel_before_response(server: ScriptedServer, client: tw.ServiceClient, response: ScriptedResponse) -> None:
+    """Cancel the creation of a model whose response arrives after that."""
+    gate = Gate()
+    server.rules["create_model"] = lambda _: dataclasses.replace(response, gate=gate)
+    future = START["create_model"](client)
+    server.wait_for_requests("create_model")
+    assert future.cancel()
+    gate.release()
+
+
 def wait_for_polls(server: ScriptedServer) -> None:
     """Wait until the client has polled for the held result."""
     server.wait_for(lambda: any(body["request_id"] == "late" for body in server.bodies("retrieve_future")), "a poll")
@@ -221,13 +231,8 @@ def test_model_of_a_lost_response_is_logged(
     server: ScriptedServer, lost: ScriptedResponse, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The server may have created a model whose response is lost: it is logged, without a poll for no id."""
-    gate = Gate()
-    server.rules["create_model"] = lambda _: dataclasses.replace(lost, gate=gate)
     with open_client(server.url, wire_version=OLD) as client:
-        future = START["create_model"](client)
-        server.wait_for_requests("create_model")
-        assert future.cancel()
-        gate.release()
+        cancel_before_response(server, client, lost)
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
     assert reason in caplog.text
     assert not server.named("retrieve_future")
@@ -268,14 +273,9 @@ def test_model_is_unloaded_if_the_server_cannot_cancel(
 def test_model_is_unloaded_by_the_id_of_the_result(server: ScriptedServer) -> None:
     """The id of a future's model may be that of the session; the client waits for the model before it unloads it."""
     gate = hold_results(server, "create_model")
-    submission = Gate()
-    body = {"request_id": "late", "status": "pending", "model_id": "another"}
-    server.rules["create_model"] = lambda _: ScriptedResponse(body, gate=submission)
+    response = ScriptedResponse({"request_id": "late", "status": "pending", "model_id": "another"})
     with open_client(server.url, wire_version=OLD) as client:
-        future = START["create_model"](client)
-        server.wait_for_requests("create_model")
-        assert future.cancel()
-        submission.release()
+        cancel_before_response(server, client, response)
         wait_for_polls(server)
         gate.release()
         server.wait_for_requests("unload_model")
@@ -285,39 +285,24 @@ def test_model_is_unloaded_by_the_id_of_the_result(server: ScriptedServer) -> No
 def test_request_that_is_rejected_after_its_cancellation_leaves_nothing(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gate = Gate()
-    server.rules["create_model"] = lambda _: ScriptedResponse({"detail": "no such model"}, status=400, gate=gate)
     with open_client(server.url, wire_version=OLD) as client:
-        future = START["create_model"](client)
-        server.wait_for_requests("create_model")
-        assert future.cancel()
-        gate.release()
+        cancel_before_response(server, client, ScriptedResponse({"detail": "no such model"}, status=400))
         client.get_server_capabilities()
     assert not server.named("unload_model")
     assert LOG_TEXT not in caplog.text
 
 
 def test_creation_without_any_id_is_logged(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
-    gate = Gate()
-    server.rules["create_model"] = lambda _: ScriptedResponse({}, gate=gate)
     with open_client(server.url, wire_version=OLD) as client:
-        future = START["create_model"](client)
-        server.wait_for_requests("create_model")
-        assert future.cancel()
-        gate.release()
+        cancel_before_response(server, client, ScriptedResponse({}))
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
     assert not server.named("unload_model")
 
 
 def test_model_that_the_server_creates_at_once_is_unloaded(server: ScriptedServer) -> None:
     """Some servers return the model in place of a future; its response comes after the call was cancelled."""
-    gate = Gate()
-    server.rules["create_model"] = lambda _: ScriptedResponse({"model_id": "m9"}, gate=gate)
     with open_client(server.url, wire_version=OLD) as client:
-        future = START["create_model"](client)
-        server.wait_for_requests("create_model")
-        assert future.cancel()
-        gate.release()
+        cancel_before_response(server, client, ScriptedResponse({"model_id": "m9"}))
         server.wait_for_requests("unload_model")
     assert [body["model_id"] for body in server.bodies("unload_model")] == ["m9"]
 
