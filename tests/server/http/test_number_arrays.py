@@ -27,7 +27,11 @@ JSON_VALUES = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner),
         st.dictionaries(st.sampled_from(["tokens", "data", "dtype", "a[", "", "a", "\x00", "a\x00", "a\x00b"]), inner),
-        st.builds(lambda item, count: {"data": [item] * count, "dtype": "int64"}, inner, st.integers(60, 70)),
+        st.builds(
+            lambda item, count: {"data": [item] * count, "dtype": "int64"},
+            st.one_of(st.none(), st.floats(-9, 9), st.integers()),
+            st.integers(60, 70),
+        ),
     ),
 )
 ODD_ITEMS: tuple[Any, ...] = (0, -1, 1.5, -0.0, 0.1, True, None, "1", [1], 2**31, 2**40, -(2**63), 1e39, 1e-50)

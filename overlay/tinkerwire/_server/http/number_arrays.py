@@ -70,8 +70,8 @@ def _read_by_simdjson(content: bytes) -> tuple[Any, list[NumberList]] | None:
     lists = content.count(b"[")
     if len(content) > MAX_BYTES or (lists + content.count(b"{")) * MIN_BYTES_PER_CONTAINER > len(content):
         return None
-    # pysimdjson accepts a byte order mark before the value, and cuts the name of a lookup at a NUL.
-    if not content.startswith(b"{") or b"\\u0000" in content:
+    # pysimdjson accepts a byte order mark, and cuts the name of a lookup at a NUL, which only an escape can hold.
+    if not content.startswith(b"{") or b"\\" in content:
         return None
     reader = _ArrayReader()
     try:
