@@ -34,11 +34,6 @@ class SingleFlight(Generic[T]):
             raise deadline_error()
         return task.result()
 
-    @property
-    def is_running(self) -> bool:
-        """True from the first call to the end of the work."""
-        return self._task is not None and not self._task.done()
-
     def start(self) -> None:
         """Start the work without waiting for it; a later :meth:`get` raises its error."""
         self._start_unless_running()

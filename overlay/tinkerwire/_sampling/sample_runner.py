@@ -47,7 +47,7 @@ class SampleRunner:
         self.usage_counter = UsageCounter(session.connection.usage_counter)
         self.seq_ids = seq_ids
         self._preparation: SingleFlight[None] | None = None
-        """The preparation, until it has ended and no sample waits for it."""
+        """The preparation, until it has succeeded and no sample waits for it."""
         self._preparing = 0
         """Number of samples that wait for the preparation."""
         self._is_prepared = False
@@ -66,38 +66,30 @@ class SampleRunner:
             TinkerError: the client could not be created, or its copy could not join the session.
         """
         if self._preparing or not self._is_prepared:
-            preparation = self._preparation
-            if preparation is None:
-                preparation = self._preparation = SingleFlight(partial(self._prepare_once, creation))
+            if self._preparation is None:
+                self._preparation = SingleFlight(partial(self._prepare_once, creation))
             self._preparing += 1
             try:
-                await preparation.get()
+                await self._preparation.get()
             finally:
                 self._preparing -= 1
-                if not preparation.is_running:
-                    self._drop_preparation()
+                if self._is_prepared and not self._preparing:
+                    # It refers to this runner.
+                    self._preparation = None
         return await creation.watch()
 
     async def _prepare_once(self, creation: APIFuture[str]) -> None:
-        try:
-            # The samples retrieve its error; if all of them were cancelled, it is logged.
-            await creation.wait_done()
-            if creation.state != "done":
-                return
-            await self.seq_ids.join()
-            dialect = await self._connection.dialect()
-            assert self.seq_ids.copy_number is not None
-            self._batched_poller = BatchedPoller.if_supported(
-                self._connection, dialect, self._retry, creation.result(), self.seq_ids.copy_number
-            )
-            self._is_prepared = True
-        finally:
-            self._drop_preparation()
-
-    def _drop_preparation(self) -> None:
-        """Drop what refers to this runner and to the creation of the client, once no sample waits for it."""
-        if not self._preparing:
-            self._preparation = None
+        # The samples retrieve its error; if all of them were cancelled, it is logged.
+        await creation.wait_done()
+        if creation.state != "done":
+            return
+        await self.seq_ids.join()
+        dialect = await self._connection.dialect()
+        assert self.seq_ids.copy_number is not None
+        self._batched_poller = BatchedPoller.if_supported(
+            self._connection, dialect, self._retry, creation.result(), self.seq_ids.copy_number
+        )
+        self._is_prepared = True
 
     async def sample(self, request: models.SampleRequest, sampling_session_id: str) -> models.SampleResponse:
         """Sample, and resample if the server lost the result; resampling has no side effects.
