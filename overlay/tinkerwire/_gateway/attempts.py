@@ -12,13 +12,13 @@ from .._wire.dialect import BATCH_OPERATIONS, Dialect
 PROTOBUF_SINCE = BODY_VERSIONS["forward_backward"][PROTOBUF][0] or OLDEST_MODELS_VERSION
 """The oldest version with batches as protobuf."""
 INVALID = 422
-SEQUENCE_CONFLICT = 409
+CONFLICT_STATUS = 409
 """Status of a request whose idempotency key belongs to another one: the same in another form, perhaps."""
 WRONG_ENCODING_STATUSES = frozenset({406, 415})
 """Statuses of an encoding that a server does not accept, whatever the content."""
 MISSING_FORM_STATUSES = WRONG_ENCODING_STATUSES | {404, 405, 501}
 """Statuses of a form of batches that a server does not have."""
-DOUBTFUL_FORM_STATUSES = MISSING_FORM_STATUSES | {400, SEQUENCE_CONFLICT, INVALID, 500}
+DOUBTFUL_FORM_STATUSES = MISSING_FORM_STATUSES | {400, CONFLICT_STATUS, INVALID, 500}
 """Statuses that the first batch in a form may also get because of its form."""
 
 
@@ -42,7 +42,7 @@ class Attempts:
             self._doubtful = DOUBTFUL_FORM_STATUSES
         else:
             is_batch = name in BATCH_OPERATIONS
-            self._doubtful = frozenset({SEQUENCE_CONFLICT, INVALID}) | (
+            self._doubtful = frozenset({CONFLICT_STATUS, INVALID}) | (
                 WRONG_ENCODING_STATUSES if is_batch else frozenset()
             )
 

@@ -20,13 +20,15 @@ from tinkerwire_generated.operations import OPERATIONS
 from .._server.http.responses import HttpError
 from .._wire.dialect import Dialect
 from . import memory as kinds
-from .attempts import SEQUENCE_CONFLICT as CONFLICT
+from .attempts import CONFLICT_STATUS
 from .front import ClientRequest, is_missing_endpoint, json_object
 from .polls import ERROR_PAUSE_S, Polls, not_ready
 from .relay import Relay, RelayedExchange
 from .upstream import Refused
 
 PREFIX = "gw:load:"
+REJECTED_STATUSES = frozenset({400, 404, 410, 422})
+"""Statuses by which a server rejects the second step."""
 MAX_LOCKS = 10_000
 NOT_LOADED = ""
 """Value of an id in the memory until the load is submitted."""
@@ -82,6 +84,8 @@ class Loading:
             raise HttpError(400, "model_id: pass model_id, or session_id and model_seq_id for a new model")
         if body.weights_access_token is not None:
             raise self._relay.lacks("load_weights that creates a model with weights_access_token", dialect, status=400)
+        alias = f"{body.session_id}:train:{body.model_seq_id}"
+        self._relay.require(_load_call(alias, body.path, optimizer=bool(body.optimizer)), dialect)
         info = await self.describe(request, body.path, dialect, exchange)
         create = models.CreateModelRequest(
             session_id=body.session_id,
@@ -94,7 +98,6 @@ class Loading:
         call: Call[models.UntypedAPIFuture] = Call(OPERATIONS["create_model"], body=create)
         future = await self._relay.call(request, call, exchange)
         self._relay.memory.put(kinds.FUTURE, future.request_id, "create_model")
-        alias = f"{body.session_id}:train:{body.model_seq_id}"
         pending = PendingLoad(future.request_id, body.path, bool(body.optimizer), alias)
         # Only an id that was issued may name an alias: a client could write one with the id of another's model.
         self._relay.memory.put(kinds.LOAD, pending.to_id(), NOT_LOADED)
@@ -139,11 +142,15 @@ class Loading:
         try:
             load_id = await self._submit(request, request_id, pending, model_id, exchange)
         except Refused as refused:
-            if refused.response.status != CONFLICT:
+            status = refused.response.status
+            if status == CONFLICT_STATUS:
+                # Clients repeat a submission after a conflict, but not a poll.
+                await asyncio.sleep(ERROR_PAUSE_S)
+                return not_ready(request_id)
+            if status not in REJECTED_STATUSES:
                 raise
-            # Clients repeat a submission after a conflict, but not a poll.
-            await asyncio.sleep(ERROR_PAUSE_S)
-            return not_ready(request_id)
+            # As the status of a poll, it would be about the future, or repeated.
+            return self._polls.read_failure(request, refused.response)
         loaded = await self._polls.wait(request, load_id, models.LoadWeightsResponse, exchange)
         response = self._polls.convert(request, loaded, models.LoadWeightsResponse)
         value = json_object(response.content)
@@ -162,15 +169,19 @@ class Loading:
         async with lock:
             load_id = memory.get(kinds.LOAD, request_id)
             if not load_id:
-                # Without a seq_id, which the client's own operations take from 1.
-                load = models.LoadWeightsRequest(model_id=model_id, path=pending.path, optimizer=pending.optimizer)
-                call: Call[models.UntypedAPIFuture] = Call(OPERATIONS["load_weights"], body=load)
+                call = _load_call(model_id, pending.path, optimizer=pending.optimizer)
                 # Another process, or this one before a restart, may have submitted it.
                 key = str(uuid.uuid5(uuid.NAMESPACE_OID, request_id))
                 load_id = (await self._relay.call(request, call, exchange, idempotency_key=key)).request_id
                 memory.put(kinds.LOAD, request_id, load_id)
                 memory.put(kinds.FUTURE, load_id, "load_weights")
         return load_id
+
+
+def _load_call(model_id: str, path: str, *, optimizer: bool) -> Call[models.UntypedAPIFuture]:
+    # Without a seq_id, which the client's own operations take from 1.
+    body = models.LoadWeightsRequest(model_id=model_id, path=path, optimizer=optimizer)
+    return Call(OPERATIONS["load_weights"], body=body)
 
 
 def _lora_config(info: models.WeightsInfoResponse) -> models.LoraConfig | None:

@@ -121,7 +121,7 @@ class Polls:
     def convert(self, request: ClientRequest, response: WireResponse, result_type: type | None) -> WireResponse:
         """Return a response to a poll in the form that the client takes."""
         if response.status in FAILED_STATUSES:
-            return self._read_failure(request, response)
+            return self.read_failure(request, response)
         if response.status >= 300:
             return response
         if codec.is_protobuf(response):
@@ -156,7 +156,7 @@ class Polls:
             raise HttpError(502, text) from None
         return attrs.evolve(response, headers={**response.headers, "content-type": PROTOBUF}, content=content)
 
-    def _read_failure(self, request: ClientRequest, response: WireResponse) -> WireResponse:
+    def read_failure(self, request: ClientRequest, response: WireResponse) -> WireResponse:
         """Return the failure that a status reports, or the response itself if it has no reason."""
         value = json_object(response.content)
         reason = value.get("error", value.get("detail"))

@@ -24,7 +24,7 @@ from .._wire import codec
 from .._wire.dialect import BATCH_OPERATIONS, Dialect
 from . import memory as kinds
 from .adaptation import adapt_body, adapt_query
-from .attempts import INVALID, PROTOBUF_SINCE, SEQUENCE_CONFLICT, Attempts
+from .attempts import CONFLICT_STATUS, INVALID, PROTOBUF_SINCE, Attempts
 from .front import ClientRequest, json_object, media_type
 from .matching import has_same_json, has_same_protobuf
 from .memory import Memory
@@ -178,7 +178,7 @@ class Relay:
                     raise
                 attempts.add(form, sent, dropped)
                 continue
-            if response.status == SEQUENCE_CONFLICT and attempts.uncertain is not None:
+            if response.status == CONFLICT_STATUS and attempts.uncertain is not None:
                 # The upstream has run the call in that form, in which it recognizes a retry.
                 return await self._send_uncertain(request, name, attempts.uncertain, exchange)
             if response.status < 300:
@@ -272,6 +272,17 @@ class Relay:
             return call.parse(response, default_converter(), self.upstream.base_url)
         except TinkerError as error:
             raise HttpError(502, f"tinkerwire gateway: the upstream's response does not fit: {error}") from None
+
+    def require(self, call: Call[Any], dialect: Dialect) -> None:
+        """Check that a call can be expressed in the dialect of the upstream, before what precedes it is done.
+
+        Raises:
+            HttpError: the upstream lacks the call, or what it asks for.
+        """
+        try:
+            codec.encode(attrs.evolve(call, body=adapt_body(call.body, dialect)), dialect)
+        except (DialectError, TypeError, ValueError, OverflowError) as error:
+            raise self.refusal(error, dialect) from None
 
     def refusal(self, error: Exception, dialect: Dialect) -> HttpError:
         """Create the error of a request that the upstream cannot express; it names the feature and the upstream."""

@@ -186,6 +186,26 @@ def test_conflict_of_the_load_does_not_end_the_poll(upstream: Upstreams) -> None
     assert first == second
 
 
+@pytest.mark.parametrize("status", [400, 404, 422])
+def test_rejected_load_is_the_failure_of_the_future(upstream: Upstreams, status: int) -> None:
+    """Clients repeat a poll after a status 400, and take a 404 for a lost future."""
+    _prepare_load(upstream)
+    upstream.answers["load_weights"] = json_response({"detail": "no such weights"}, status)
+    client = Client(upstream)
+    request_id = value_of(client.post("load_weights", CREATE, "0.38.0"))["request_id"]
+    assert poll(client, request_id) == {"error": "no such weights", "category": "unknown"}
+
+
+def test_load_that_the_upstream_cannot_do_creates_no_model(upstream: Upstreams) -> None:
+    """Loading the optimizer is newer than the upstream."""
+    _prepare_load(upstream)
+    client = Client(upstream, "0.4.1")
+    response = client.post("load_weights", {**CREATE, "optimizer": True}, "0.38.0")
+    assert response.status == 400
+    assert "optimizer" in value_of(response)["detail"]
+    assert not upstream.named("create_model")
+
+
 def test_failed_creation_is_the_failure_of_the_load(upstream: Upstreams) -> None:
     _prepare_load(upstream)
     upstream.answers["retrieve_future"] = json_response({"error": "no room", "category": "server"})
