@@ -32,7 +32,7 @@ DIRECT_TIMEOUT_S = 300.0
 MAX_DIFFERENCE = 1e-4
 """Relative difference of a step after a checkpoint in both runs: servers save float32, and sum in any order."""
 MAX_LORA_RANK = 32
-"""The default of the recipes, which not all have an option for."""
+"""Rank of the recipes that have no option for it."""
 RECIPES = (
     Recipe(
         module="recipes.sl_loop",
