@@ -24,6 +24,17 @@ def json_response(value: Any, status: int = 200, **headers: str) -> WireResponse
     return WireResponse(status=status, headers={"content-type": JSON, **names}, content=orjson.dumps(value))
 
 
+RUN = {
+    "training_run_id": "run",
+    "base_model": "base",
+    "model_owner": "o",
+    "is_lora": True,
+    "lora_rank": 8,
+    "last_request_time": "2026-01-01T00:00:00Z",
+}
+"""A training run as servers describe it."""
+
+
 class Upstreams:
     """A transport that records requests, and answers them by path; other paths are missing endpoints."""
 
@@ -93,3 +104,9 @@ class Client:
 def value_of(response: WireResponse) -> Any:
     """Return the JSON value of a response."""
     return orjson.loads(response.content)
+
+
+def poll(client: Client, request_id: str, version: str = "0.38.0", kind: str = "LoadWeights") -> Any:
+    """Return the value of a poll."""
+    headers = {"X-Tinker-Request-Type": kind}
+    return value_of(client.post("retrieve_future", {"request_id": request_id}, version, headers))
