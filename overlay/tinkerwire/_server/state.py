@@ -147,8 +147,13 @@ class State:
             if record is not None:
                 record()
 
+        def give_up() -> None:
+            if seq_id is not None:
+                # Without it, a server that resumes the state would wait for an operation that nobody sends again.
+                self.journal.add_skipped(model.model_id, seq_id)
+
         measured = work if effect is Effect.NONE else partial(model.measure, work)
-        return self.futures.submit(enqueue, measured, model.model_id, record=record_effect)
+        return self.futures.submit(enqueue, measured, model.model_id, record=record_effect, give_up=give_up)
 
     def record_sampler(self, sampler: SamplingSession, session_id: str, weights_id: str | None) -> None:
         """Record a new sampling session.

@@ -266,10 +266,19 @@ def test_dropped_results_and_requests_leave_no_rows(restart: Restart) -> None:
     assert 1 <= count_rows(call)["responses"] <= 10
 
 
-def test_closed_server_is_resumed(restart: Restart, serve: ServerFactory, tmp_path: Path) -> None:
-    """Waiting clients are to retry if another server follows; otherwise pending operations fail for good."""
-    folder = tmp_path / "closed"
-    call = serve(folder=folder)
+@pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
+def test_closed_server_is_resumed(serve: ServerFactory, tmp_path: Path, strict: bool) -> None:
+    """Waiting clients are to retry if another server follows; otherwise pending operations fail for good.
+
+    The next server does not wait for operations that failed, which nobody sends again.
+    """
+    settings: dict[str, Any] = {
+        "folder": tmp_path / "closed",
+        "strict_sequence": strict,
+        "gap_wait_s": 600.0,
+        "long_poll_s": 20.0,
+    }
+    call = serve(**settings)
     model_id = call.create_model()
     blocked = threading.Event()
     call.server._state.models.get(model_id).worker.put(lambda: blocked.wait(20) and None)
@@ -285,15 +294,16 @@ def test_closed_server_is_resumed(restart: Restart, serve: ServerFactory, tmp_pa
     assert asyncio.run(poll_and_close(is_resumed=True)).status == 408
     rejection = call.poll(request_id)
     assert (rejection.status, rejection.headers.get("x-should-retry")) == (503, None)
-    call = serve(folder=folder)
+    call = serve(**settings)
     assert call.result(request_id)["metrics"]["optimizer_step:max"] == 1.0
     blocked.clear()
     call.server._state.models.get(model_id).worker.put(lambda: blocked.wait(20) and None)
     request_id = call.submit("optim_step", optim_step(model_id, 2))
     assert "the server was closed" in asyncio.run(poll_and_close()).body["error"]
     assert call.poll(request_id).headers["x-should-retry"] == "false"
-    call = serve(folder=folder)
+    call = serve(**settings)
     assert "the server was closed" in call.result(request_id)["error"]
+    assert call.submit("optim_step", optim_step(model_id, 2)) == request_id
     assert call.run("optim_step", optim_step(model_id, 3))["metrics"]["optimizer_step:max"] == 2.0
 
 

@@ -144,6 +144,7 @@ class FutureStore:
         listener: ResultListener | None = None,
         owner: str | None = None,
         record: Callable[[int], None] | None = None,
+        give_up: Callable[[], None] | None = None,
     ) -> str:
         """Record and queue work, and return its request id.
 
@@ -155,13 +156,14 @@ class FutureStore:
             listener: listener for the result.
             owner: id of the object in the journal that the operation is removed with; by default the model.
             record: records the state that the work of an operation number produced, in the transaction of its result.
+            give_up: records that the work will not run, in the transaction of its failure.
         """
         with self._journal:
             with self._lock:
                 number = self._resumed or self._count + 1
                 self._count = max(self._count, number)
                 future = ServerFuture(self._ids.create(number), model_id)
-                self._pending[future.request_id] = _PendingWork(future, number, listener, record)
+                self._pending[future.request_id] = _PendingWork(future, number, listener, record, give_up)
             if self._resumed is None:
                 self._journal.add_operation(number, owner or model_id)
             job = FutureJob(partial(self._run, future, work), partial(self._is_pending, future))
@@ -180,7 +182,7 @@ class FutureStore:
     def fail(self, number: int, model_id: str | None, reason: str) -> None:
         """Fail an operation of the journal that cannot be queued again."""
         future = ServerFuture(self._ids.create(number), model_id)
-        self._pending[future.request_id] = _PendingWork(future, number, None, None)
+        self._pending[future.request_id] = _PendingWork(future, number)
         self._finish(future, self._encode_failure(reason, "user"))
 
     def restore(self, result: StoredResult, model: type, listener: ResultListener | None) -> None:
@@ -290,8 +292,10 @@ class FutureStore:
             if work is None:
                 return
             cursor = 0 if work.listener is None else work.listener.next_cursor()
-            if work.record is not None and has_effect:
+            if has_effect and work.record is not None:
                 work.record(work.number)
+            if not has_effect and work.give_up is not None:
+                work.give_up()
             self._journal.add_result(
                 StoredResult(
                     number=work.number,
@@ -330,12 +334,14 @@ class _PendingWork:
         number: number of the operation.
         listener: listener for the result.
         record: see :meth:`FutureStore.submit`.
+        give_up: see :meth:`FutureStore.submit`.
     """
 
     future: ServerFuture
     number: int
-    listener: ResultListener | None
-    record: Callable[[int], None] | None
+    listener: ResultListener | None = None
+    record: Callable[[int], None] | None = None
+    give_up: Callable[[], None] | None = None
 
 
 def _retain(

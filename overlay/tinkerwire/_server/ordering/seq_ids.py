@@ -154,6 +154,10 @@ class Deduplicator:
             raise self.create_conflict(number)
         return accepted.assigned_id
 
+    def is_used(self, number: int) -> bool:
+        """Return whether a request used a number."""
+        return (self._owner, number) in self._requests
+
     def accept(self, number: int, key: str | None, fingerprint: bytes, assigned_id: str) -> None:
         """Record a request under its number."""
         accepted = AcceptedRequest(key, fingerprint, assigned_id)
@@ -195,7 +199,10 @@ class SeqIdLog:
             return request_id
         if seq_id < expected:
             raise conflict_error(f"seq_id {seq_id} is too low: expected {expected} or higher; seq_ids must increase")
-        if self._strict:
+        while self._requests.is_used(expected):
+            # Its operation failed without having run, when an earlier server was closed.
+            expected += 1
+        if self._strict and expected != seq_id:
             raise conflict_error(f"seq_id {seq_id} is too high: expected {expected}; send the operations in order")
         return None
 

@@ -316,11 +316,11 @@ class Journal(Database):
         return rows[0][0] if rows else None
 
     def add_skipped(self, model_id: str, seq_id: int) -> None:
-        """Record a seq_id whose request was rejected."""
+        """Record a seq_id whose request was rejected, or whose operation failed without having run."""
         self.execute("INSERT OR REPLACE INTO skipped VALUES (?, ?)", model_id, seq_id)
 
     def read_skipped(self) -> list[tuple[str, int]]:
-        """Return model_id and seq_id of all rejected requests."""
+        """Return model_id and seq_id of all rejected requests, and of operations that will not run."""
         return self.query("SELECT model_id, seq_id FROM skipped")
 
     def add_sampler(
