@@ -69,11 +69,12 @@ class LoopThread:
             # A signal handler has opened another loop in the meantime.
             loop.call_soon_threadsafe(loop.stop)
 
-    def release(self) -> None:
+    def release(self, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
         """Count one user less, and stop the thread after the last one without waiting for it; called on the loop."""
-        if not self._lock.acquire(timeout=LOCK_TIMEOUT_S):
-            # The thread that holds the lock may be waiting, in a signal handler, for what the loop has to do next.
-            asyncio.get_running_loop().call_later(LOCK_TIMEOUT_S, self.release)
+        if not self._lock.acquire(timeout=lock_timeout_s):
+            # The thread that holds the lock may be waiting, in a signal handler, for what the loop has to do next;
+            # therefore further attempts do not wait.
+            asyncio.get_running_loop().call_later(LOCK_TIMEOUT_S, self.release, 0.0)
             return
         try:
             if self._users:
