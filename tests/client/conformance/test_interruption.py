@@ -89,8 +89,13 @@ def test_ctrl_c_during_discovery_ends_the_program() -> None:
 class _Interrupting(RunObserver):
     """Interrupts a run after its first save, and a second time while the run deletes the checkpoint."""
 
-    def __init__(self, interruption: Interruption) -> None:
+    def __init__(self, interruption: Interruption, server: LocalServer) -> None:
         self.interruption = interruption
+        self.server = server
+
+    def start(self, *_: object) -> None:
+        # Not earlier: discovery probes the operation, too.
+        self.server.fault_injection.delay_next(TIMEOUT_S, 1000, only="delete_checkpoint")
 
     def end(self, outcome: Outcome) -> None:
         if outcome.requirement.id == "WGT-001":
@@ -106,15 +111,15 @@ def test_second_interruption_finishes_sessions() -> None:
     async def run(server: LocalServer) -> RunReport:
         interruption = Interruption()
         settings = RunSettings(url=server.url, api_key=API_KEY, wire=WIRE, only=("WGT-001", "WGT-005"))
-        return await perform_run(settings, _Interrupting(interruption), interruption)
+        return await perform_run(settings, _Interrupting(interruption, server), interruption)
 
     with LocalServer(wire=WIRE) as server:
-        server.fault_injection.delay_next(TIMEOUT_S, 1000, only="delete_checkpoint")
         started = time.monotonic()
         report = asyncio.run(run(server))
         assert time.monotonic() - started < TIMEOUT_S
         assert _created(server)
         assert _open_sessions(server) == []
+        assert server.embedded.checkpoint_count > 0
     assert report.is_interrupted
     statuses = {outcome.requirement.id: outcome.status for outcome in report.outcomes}
     assert statuses["WGT-001"] is Status.PASSED
