@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test fuzz check gateway gateway-chaos bench-gateway gateway-conformance gateway-cookbook generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate conformance conformance-mutations test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
+.PHONY: help setup demo docs test fuzz check check-generated check-layers check-mypy check-pyright check-style gateway gateway-chaos bench-gateway gateway-conformance gateway-cookbook generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate conformance conformance-mutations test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -32,13 +32,26 @@ test: $(READY) check  ## run everything that decides on a change
 fuzz: $(READY)  ## mutate responses and arguments for an hour, or FUZZ_SECONDS; keep failing seeds
 	PYTHONPATH=tests $(BIN)/python -m rigs.fuzz.run
 
+# The longest first. Older versions of make mix the outputs of the checks; all print the name of the one that failed.
 check: $(READY)  ## check that generated code is current, layers hold, types and style are clean
+	$(MAKE) --no-print-directory --keep-going --jobs 2 $(if $(findstring output-sync,$(.FEATURES)),--output-sync) \
+		check-pyright check-mypy check-generated check-layers check-style
+
+check-pyright: $(READY)
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+check-mypy: $(READY)
+	$(BIN)/mypy
+
+check-generated: $(READY)
 	$(BIN)/python -m tinkerwire_codegen check
+
+check-layers: $(READY)
+	$(BIN)/lint-imports
+
+check-style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
-	$(BIN)/mypy
-	$(BIN)/pyright --pythonpath $(BIN)/python
 
 gateway: $(READY)  ## drive servers of all versions through the gateway with clients of all versions; GATEWAY has options
 	$(BIN)/python -m tests.rigs.gateway.run $(GATEWAY)
