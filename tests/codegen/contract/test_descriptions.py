@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from support.contract_documents import list_parts
+from support.exported_contract import SCHEMA, VERSIONS, openapi_document
 from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_codegen.contract.bundle import load
-from tinkerwire_codegen.contract.export import build_json_schema, build_openapi
+from tinkerwire_codegen.contract.export import convert_to_json_schema
 from tinkerwire_codegen.contract.protobuf import load_proto
 
-SCHEMA = Path(__file__).parents[3] / "schema"
 CONTRACT = load(SCHEMA)
-VERSIONS: list[str] = CONTRACT["info"]["x-versions"]
 MESSAGES = {declaration.name for declaration in load_proto(SCHEMA).declarations}
 VALUES = {"api_key"}
 """Names of fields that are also values, which descriptions may name in any version."""
@@ -48,7 +45,7 @@ ALL_NAMES = list_names(CONTRACT)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_descriptions_name_no_later_version(version: str) -> None:
     """A reader of one version learns nothing about versions that came after it."""
-    for place, text in list_texts(build_openapi(SCHEMA, version)):
+    for place, text in list_texts(openapi_document(version)):
         for mentioned in re.findall(r"\b0\.\d+\.\d+\b", text):
             assert parse_version(mentioned) <= parse_version(version), f"{place}: {text}"
 
@@ -56,7 +53,7 @@ def test_descriptions_name_no_later_version(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_descriptions_name_only_what_the_version_has(version: str) -> None:
     """Types, fields and operations that a description names are in the document, or are protobuf messages."""
-    document = build_openapi(SCHEMA, version)
+    document = openapi_document(version)
     known = list_names(document) | MESSAGES | VALUES
     for place, text in list_texts(document):
         missing = set(re.findall(r"\w+", text)) & ALL_NAMES - known
@@ -66,17 +63,14 @@ def test_descriptions_name_only_what_the_version_has(version: str) -> None:
 @pytest.mark.parametrize("version", ["0.1.0", "0.38.0"])
 def test_tags_without_operations_are_left_out(version: str) -> None:
     """The groups of the document have operations: wire 0.1.0 has no sessions."""
-    document = build_openapi(SCHEMA, version)
+    document = openapi_document(version)
     tags = {tag["name"] for tag in document["tags"]}
     assert tags == {tag for item in document["paths"].values() for op in item.values() for tag in op["tags"]}
     assert ("session" in tags) == (version != "0.1.0")
 
 
-read_json_schema = cache(partial(build_json_schema, SCHEMA))
-
-
 def is_valid(version: str, name: str, value: dict[str, Any]) -> bool:
-    document = read_json_schema(version)
+    document = convert_to_json_schema(openapi_document(version))
     return bool(Draft202012Validator({**document, "$ref": f"#/$defs/{name}"}).is_valid(value))
 
 
@@ -106,13 +100,13 @@ def test_stated_rules_between_fields_are_exported() -> None:
     assert not is_valid("0.38.0", "SampleRequest", {**body, "prompt_logprobs_last_n": 1})
     assert not is_valid("0.38.0", "SampleRequest", {**body, "prompt_logprobs_last_n": 0, "prompt_logprobs": True})
     assert is_valid("0.38.0", "SampleRequest", {**body, "prompt_logprobs_last_n": 1, "prompt_logprobs": True})
-    assert "prompt_logprobs_last_n" not in str(build_openapi(SCHEMA, "0.32.0"))
+    assert "prompt_logprobs_last_n" not in str(openapi_document("0.32.0"))
 
 
 def test_deprecated_fields_are_marked() -> None:
     """The audit log has event_details since 0.26.2, which makes three fields obsolete."""
     for version, expected in (("0.25.0", False), ("0.26.2", True), ("0.38.0", True)):
-        fields = build_openapi(SCHEMA, version)["components"]["schemas"]["AuditLogEntry"]["properties"]
+        fields = openapi_document(version)["components"]["schemas"]["AuditLogEntry"]["properties"]
         assert {name for name, field in fields.items() if field.get("deprecated")} == (
             {"model_id", "tinker_path", "purpose"} if expected else set()
         )

@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 
+from support.exported_contract import SCHEMA, VERSIONS, openapi_document
 from tinkerwire_base.conversion.versioning import parse_version
 from tinkerwire_codegen.cli import main
-from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_codegen.contract.evidence import add_evidence, count_evidence, load_evidence
 from tinkerwire_codegen.contract.export import build_openapi
 from tinkerwire_codegen.official.evidence import collect_evidence
 from tinkerwire_codegen.official.release.archive import Release
 
-SCHEMA = Path(__file__).parents[3] / "schema"
 FACTS = Path(__file__).parents[2] / "facts"
-VERSIONS: list[str] = load(SCHEMA)["info"]["x-versions"]
 EVIDENCE = load_evidence(SCHEMA)
 assert EVIDENCE is not None
 ASSUMED_FIELDS = {
@@ -51,7 +49,7 @@ def list_assumed(document: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_only_empty_responses_and_few_fields_are_assumed(version: str) -> None:
     """A part without a source is a decision; a 204 is one, because the SDK accepts any 2xx there."""
-    document = build_openapi(SCHEMA, version)
+    document = openapi_document(version)
     assumed = list_assumed(document)
     assert not {part for part in assumed if not part.endswith(" 204")} - ASSUMED_FIELDS
     assert sum(count_evidence(document)["fields"].values()) > 100
@@ -60,7 +58,7 @@ def test_only_empty_responses_and_few_fields_are_assumed(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sources_are_not_later_than_the_version(version: str) -> None:
     """A reader of one version sees its own release, and captures of that or an earlier one."""
-    text = json.dumps(build_openapi(SCHEMA, version))
+    text = json.dumps(openapi_document(version))
     for kind in ("release", "capture"):
         for part in text.split(f'"{kind} 0.')[1:]:
             mentioned = "0." + part.partition('"')[0].partition(" ")[0]
@@ -71,7 +69,7 @@ def test_sources_are_not_later_than_the_version(version: str) -> None:
 def test_files_are_those_of_the_facts(version: str) -> None:
     """The evidence names the module in which the facts of a release found each type."""
     facts = json.loads((FACTS / f"{version}.json").read_text())
-    fields = build_openapi(SCHEMA, version)["components"]["schemas"]
+    fields = openapi_document(version)["components"]["schemas"]
     checked = 0
     for name, fact in facts["types"].items():
         for field in fact.get("fields", {}):

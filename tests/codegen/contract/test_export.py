@@ -13,19 +13,19 @@ import yaml
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from support.exported_contract import SCHEMA, export_text, openapi_document
+from support.exported_contract import VERSIONS as ALL_VERSIONS
 from tinkerwire_codegen.cli import main
-from tinkerwire_codegen.contract.bundle import load
-from tinkerwire_codegen.contract.export import FORMATS, build_openapi, export
+from tinkerwire_codegen.contract.export import FORMATS, export
 from tinkerwire_codegen.contract.protobuf import FILE, compile_descriptors
+from tinkerwire_codegen.contract.source import LOADER
 
-SCHEMA = Path(__file__).parents[3] / "schema"
-ALL_VERSIONS: list[str] = load(SCHEMA)["info"]["x-versions"]
 VERSIONS = ("0.1.0", "0.4.1", "0.16.1", "0.25.0", "0.38.0")
 
 
 def load_export(version: str, form: str) -> dict[str, Any]:
-    text = export(SCHEMA, version, form)
-    exported: dict[str, Any] = yaml.safe_load(text) if form == "openapi-yaml" else json.loads(text)
+    text = export_text(version, form)
+    exported: dict[str, Any] = yaml.load(text, LOADER) if form == "openapi-yaml" else json.loads(text)
     return exported
 
 
@@ -62,7 +62,7 @@ def test_json_schema_is_valid(version: str) -> None:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_tagged_unions_are_one_of_with_required_tags(version: str) -> None:
     """Each union with a discriminator is oneOf; the mapping names its members, and each requires its tag."""
-    schemas = build_openapi(SCHEMA, version)["components"]["schemas"]
+    schemas = openapi_document(version)["components"]["schemas"]
     unions = [schema for schema in schemas.values() if "discriminator" in schema]
     assert unions
     for union in unions:
@@ -93,7 +93,7 @@ def test_chunk_tags_are_those_that_clients_send(version: str, is_tagged: bool) -
 @pytest.mark.parametrize("version", VERSIONS)
 def test_openapi_python_client_accepts_the_document(version: str, tmp_path: Path) -> None:
     """The generator of endpoint stubs parses the whole document; its configuration names the binary media types."""
-    (tmp_path / "openapi.json").write_text(export(SCHEMA, version, "openapi-json"))
+    (tmp_path / "openapi.json").write_text(export_text(version, "openapi-json"))
     overrides = dict.fromkeys(("application/x-protobuf", "application/gzip"), "application/octet-stream")
     (tmp_path / "config.json").write_text(json.dumps({"content_type_overrides": overrides, "post_hooks": []}))
     command = [sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning", "--meta", "none"]
@@ -140,7 +140,7 @@ def test_command_writes_file_or_standard_output(form: str, tmp_path: Path, capsy
     file = tmp_path / "out"
     assert main(["export", "--wire", "0.38.0", "--format", form]) == 0
     assert main(["export", "--wire", "0.38.0", "--format", form, "--out", str(file)]) == 0
-    assert capsys.readouterr().out == file.read_text() == export(SCHEMA, "0.38.0", form)
+    assert capsys.readouterr().out == file.read_text() == export_text("0.38.0", form)
 
 
 def test_command_rejects_malformed_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tinkerwire_codegen.contract.bundle import load
-from tinkerwire_codegen.contract.export import build_openapi
+from support.exported_contract import VERSIONS, openapi_document
 
-SCHEMA = Path(__file__).parents[3] / "schema"
-VERSIONS: list[str] = load(SCHEMA)["info"]["x-versions"]
 Json = dict[str, Any]
 
 
@@ -57,7 +53,7 @@ def is_resolvable(document: Json, operation: Json, response: Json, expression: s
 @pytest.mark.parametrize("version", VERSIONS)
 def test_links_lead_to_what_the_version_has(version: str) -> None:
     """The operation, its parameters and the fields of its body exist, and so do the values of the response."""
-    document = build_openapi(SCHEMA, version)
+    document = openapi_document(version)
     operations = list_operations(document)
     links = list(list_links(document))
     assert links
@@ -77,7 +73,7 @@ def test_links_lead_to_what_the_version_has(version: str) -> None:
 @pytest.mark.parametrize("version", ["0.3.0", "0.16.1", "0.38.0"])
 def test_links_lead_from_a_session_to_samples(version: str) -> None:
     """A reader reaches the model, its future, its checkpoint, and a sampler on the checkpoint."""
-    steps = {(name, link["operationId"]) for name, _, _, link in list_links(build_openapi(SCHEMA, version))}
+    steps = {(name, link["operationId"]) for name, _, _, link in list_links(openapi_document(version))}
     assert {
         ("create_session", "create_model"),
         ("create_model", "retrieve_future"),
