@@ -26,8 +26,9 @@ demo: $(READY)  ## train, sample and reinforce a small model on real text, offli
 docs: $(READY)  ## build the site of the documentation in build/site, offline and strict
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --config-file docs/site/mkdocs.yml
 
+# Three processes for the two cores of CI, since tests often wait; each takes tests in a row, whose fixtures it shares.
 test: $(READY) check  ## run everything that decides on a change
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 fuzz: $(READY)  ## mutate responses and arguments for an hour, or FUZZ_SECONDS; keep failing seeds
 	PYTHONPATH=tests $(BIN)/python -m rigs.fuzz.run

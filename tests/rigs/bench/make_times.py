@@ -17,7 +17,7 @@ from tests.rigs.official.venv import ROOT
 COMMANDS = {
     "make generate": ("make", "generate"),
     "make check": ("make", "check"),
-    "pytest -n 2": (sys.executable, "-m", "pytest", "-n", "2", "--durations=10"),
+    "pytest -n 3": (sys.executable, "-m", "pytest", "-n", "3", "--dist", "worksteal", "--durations=10"),
 }
 DURATION = re.compile(r"^([\d.]+)s (call|setup|teardown) +(\S.*)$", re.MULTILINE)
 SUMMARY = re.compile(r"\d+ passed[^\n]*? in ")
