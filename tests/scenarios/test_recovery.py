@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tinkerwire as tw
+from support.clients import FAST
 from support.embedded import ServerProcess, embedded_http_server
 from tinkerwire._session.session import Session
 
@@ -204,7 +205,7 @@ def test_injected_failures_do_not_change_the_weights(
 ) -> None:
     server = ForgetfulServer(tmp_path / "data", "--inject-faults", "p_429=0.1,p_5xx=0.05,p_lost_reply=0.1,p_reset=0.05")
     try:
-        with tw.ServiceClient(base_url=server.url) as service:
+        with tw.ServiceClient(base_url=server.url, retry=FAST) as service:
             training = create(service, tw.Recovery(every=3, replay=True))
             losses = train(training, lambda number: server.lose_sessions() if number == 4 else None)
             assert (losses, final_logprobs(training)) == undisturbed
