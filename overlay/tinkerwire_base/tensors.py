@@ -16,7 +16,6 @@ Torch tensors are recognized if torch is loaded; this module never imports it.
 
 from __future__ import annotations
 
-import marshal
 import math
 import struct
 import sys
@@ -33,12 +32,6 @@ from .validators import INT64_MAX, INT64_MIN, NumberRangeError
 
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 NO_DTYPES: Mapping[str, str] = {}
-MIN_PACKED_TOKENS = 64
-"""Shorter lists take hardly more memory than arrays."""
-MARSHAL_VERSION = 2
-"""The last format of marshal without references to earlier items."""
-MARSHAL_HEAD_BYTES = 5
-"""Size of the tag and the length of a list."""
 
 
 class PrecisionWarning(UserWarning):
@@ -125,13 +118,12 @@ def is_number_list(values: Any, dtype: str) -> bool:
     return types.count(float) == len(types) or set(types) <= {int, float}
 
 
-def fits_float32(numbers: Sequence[float]) -> bool:
-    """Return whether float32 holds numbers; False also for NaN and infinity, and near its limit."""
+def compute_norm(numbers: Sequence[float]) -> float:
+    """Return the Euclidean norm of numbers, which no magnitude exceeds; NaN or infinity if one of them is."""
     try:
-        # No magnitude exceeds the norm, and the norm of NaN is NaN.
-        return math.hypot(*numbers) < FLOAT32_MAX
+        return math.hypot(*numbers)
     except OverflowError:
-        return False
+        return math.inf
 
 
 def wire_dtype(array: Array) -> str:
@@ -173,44 +165,6 @@ def token_ids(name: str, tokens: Any) -> Any:
     if found and not INT64_MIN <= min(found) <= max(found) <= INT64_MAX:
         _refuse_large(name, found)
     return found
-
-
-def pack_tokens(tokens: list[Any]) -> Array | None:
-    """Return a list of token ids as an array of int32; None for a short one, or unless all are ints of 32 bits."""
-    return _pack(tokens, b"i", "<i4", np.int32)
-
-
-def pack_floats(numbers: list[Any]) -> Array | None:
-    """Return a list of numbers as an array of float32.
-
-    None for a short list, one that mixes floats and ints, and for numbers that do not fit.
-    """
-    with np.errstate(over="ignore"):
-        floats = _pack(numbers, b"g", "<f8", np.float32)
-    if floats is not None:
-        return floats if np.isfinite(floats).all() else None
-    integers = pack_tokens(numbers)
-    return None if integers is None else integers.astype(np.float32)
-
-
-def _pack(values: list[Any], tag: bytes, code: str, dtype: Any) -> Array | None:
-    """Return a list as an array; None unless marshal writes each item as ``tag`` and a number of ``code``."""
-    if len(values) < MIN_PACKED_TOKENS:
-        return None
-    # Marshal writes an int of 32 bits, and nothing else, as the tag "i" and 4 bytes, and a float, and nothing else, as
-    # "g" and 8 bytes. An item of another size would move the tags behind it: if all tags are in place and the length
-    # fits, every item is such a number. Nothing else checks and converts in one pass; numpy takes twice the time, and
-    # accepts bool.
-    try:
-        text = marshal.dumps(values, MARSHAL_VERSION)
-    except ValueError:
-        return None
-    count, item_bytes = len(values), 1 + np.dtype(code).itemsize
-    tags = text[MARSHAL_HEAD_BYTES::item_bytes]
-    if len(text) != MARSHAL_HEAD_BYTES + count * item_bytes or tags.count(tag) != count:
-        return None
-    numbers = np.ndarray(count, code, text, offset=MARSHAL_HEAD_BYTES + 1, strides=(item_bytes,))
-    return np.ascontiguousarray(numbers, dtype)
 
 
 def _are_small_ints(values: Sequence[Any]) -> bool:

@@ -13,28 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinkerwire_base.call import default_converter
-from tinkerwire_base.tensors import MIN_PACKED_TOKENS, pack_tokens
+from tinkerwire_base.packed_list import MIN_PACKED_ITEMS, pack_ints
 from tinkerwire_generated import models as m
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 OTHERS = st.sampled_from([2**31, -(2**31) - 1, True, None, 1.0, "i", b"iiii", (105,), np.int32(5), 1j, ...])
-LONG = list(range(150_000, 150_000 + MIN_PACKED_TOKENS))
+LONG = list(range(150_000, 150_000 + MIN_PACKED_ITEMS))
 
 
-@given(st.lists(INT32, min_size=MIN_PACKED_TOKENS, max_size=MIN_PACKED_TOKENS + 9))
+@given(st.lists(INT32, min_size=MIN_PACKED_ITEMS, max_size=MIN_PACKED_ITEMS + 9))
 def test_ints_of_32_bits_are_packed(tokens: list[int]) -> None:
     """The array has the same numbers."""
-    packed = pack_tokens(tokens)
+    packed = pack_ints(tokens)
     assert packed is not None
-    assert packed.dtype == np.int32
-    assert packed.tolist() == tokens
+    assert packed.to_list() == tokens
+    assert packed.to_array().dtype == np.int32
+    assert packed.to_array().tolist() == packed.to_list() == tokens
 
 
-@given(st.lists(INT32 | OTHERS, min_size=MIN_PACKED_TOKENS, max_size=MIN_PACKED_TOKENS + 9), OTHERS)
+@given(st.lists(INT32 | OTHERS, min_size=MIN_PACKED_ITEMS, max_size=MIN_PACKED_ITEMS + 9), OTHERS)
 def test_other_values_are_not_packed(tokens: list[Any], other: Any) -> None:
     """No value of another type or size is taken for a token id, wherever it is."""
-    assert pack_tokens([*tokens, other]) is None
-    assert pack_tokens([other, *tokens]) is None
+    assert pack_ints([*tokens, other]) is None
+    assert pack_ints([other, *tokens]) is None
 
 
 @pytest.mark.parametrize("other", [True, 1.5, None, "1", 2**63])

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from tinkerwire_base import tensors
 from tinkerwire_base.tensors import (
+    FLOAT32_MAX,
     PrecisionWarning,
-    fits_float32,
+    compute_norm,
     is_wire_array,
     plain_array,
     refuse_non_finite,
@@ -259,12 +260,12 @@ def test_overflow_of_scalar_is_named_without_a_position() -> None:
     assert wire_array("weights", np.array([np.inf, np.nan, 1.0])).dtype == np.float32
 
 
-def test_fast_check_of_float32_is_safe() -> None:
-    """Numbers near or beyond the limit, NaN and infinity are left to the slow check."""
-    assert fits_float32([])
-    assert fits_float32([1e38, -1e38])
-    for numbers in ([3.5e38], [-3.5e38], [math.nan], [math.inf], [3.4028234663852886e38], [10**400]):
-        assert not fits_float32(numbers)
+def test_no_magnitude_exceeds_the_norm() -> None:
+    """NaN is never smaller than a limit, and numbers beyond floats are infinite."""
+    assert compute_norm([]) == 0
+    assert compute_norm([3.0, -4]) == 5
+    for numbers in ([3.5e38], [-3.5e38], [math.nan, 1.0], [math.inf], [FLOAT32_MAX], [10**400]):
+        assert not compute_norm(numbers) < FLOAT32_MAX
 
 
 def test_only_floats_are_searched_for_non_finite_values() -> None:

@@ -163,8 +163,8 @@ def _max_text(numbers: Any, dtype: str) -> int:
 
 def _close_text(numbers: Any, dtype: str) -> int:
     """Return a close upper bound of the length of the text of numbers, with commas."""
-    if not isinstance(numbers, np.ndarray):
-        # Encoding a list is faster than a search for its largest number.
+    if not isinstance(numbers, np.ndarray) or numbers.dtype == np.float64:
+        # Encoding a list is faster than a search for its largest number. The text of a float64 may be short.
         return len(orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)) + 1
     if not numbers.size:
         return 0

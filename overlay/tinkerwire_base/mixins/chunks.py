@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from typing_extensions import Self
 
-from ..list_array import DualValue, stored_form
-from ..tensors import pack_tokens, token_ids
+from ..list_array import stored_form
+from ..packed_list import PackedList, pack_ints
+from ..tensors import token_ids
 from .dmel import container_length
 from .normalize import copy_list, decode_bytes, set_field
 
@@ -24,19 +25,19 @@ class EncodedTextChunkMixin:
     def __attrs_post_init__(self) -> None:
         """Normalize and check the fields."""
         tokens = self._tokens
-        packed = pack_tokens(tokens) if type(tokens) is list else None
+        packed = pack_ints(tokens) if type(tokens) is list else None
         if packed is not None:
-            tokens = DualValue(array=packed)
-        elif type(tokens) is not DualValue:
+            tokens = packed
+        elif type(tokens) is not PackedList:
             tokens = copy_list(token_ids(f"{type(self).__name__}.tokens", tokens))
         set_field(self, "_tokens", tokens)
 
     @property
     def tokens(self) -> Any:
         """The token ids: a list, or the array that the chunk was given."""
-        if type(self._tokens) is DualValue:
+        if type(self._tokens) is PackedList:
             # From now on only the list counts, as callers may change it.
-            set_field(self, "_tokens", self._tokens.array.tolist())
+            set_field(self, "_tokens", self._tokens.to_list())
         return self._tokens
 
     @property
@@ -47,15 +48,13 @@ class EncodedTextChunkMixin:
     @property
     def length(self) -> int:
         """The number of context tokens."""
-        return len(self.raw)
+        return len(self._tokens)
 
     def _list_tokens(self) -> list[int]:
         """Return the token ids as a list that must not be changed."""
         tokens = self._tokens
-        if type(tokens) is DualValue:
-            if tokens.values is None:
-                tokens.values = tokens.array.tolist()
-            tokens = tokens.values
+        if type(tokens) is PackedList:
+            return tokens.read_values()
         found: list[int] = tokens if isinstance(tokens, list) else tokens.tolist()
         return found
 
@@ -67,7 +66,7 @@ class EncodedTextChunkMixin:
         """
         tokens = self._tokens
         chunk: Self = attrs.evolve(  # type: ignore[misc]
-            self, tokens=DualValue(array=tokens.array) if type(tokens) is DualValue else tokens
+            self, tokens=tokens.copy() if type(tokens) is PackedList else tokens
         )
         return chunk
 

@@ -9,9 +9,10 @@ import attrs
 from typing_extensions import Self
 
 from ..lazy_numpy import Array, np
+from ..packed_list import PackedList
 from ..reflection import sibling
-from ..tensors import fits_float32, is_number_list, is_wire_array, token_ids, wire_array, wire_dtype, wire_list
-from ..validators import NumberRangeError, require_str
+from ..tensors import FLOAT32_MAX, compute_norm, is_wire_array, token_ids, wire_array, wire_dtype, wire_list
+from ..validators import INT64_MAX, NumberRangeError, require_str
 from .normalize import require_float, set_field
 from .tensor_data import TensorDataMixin
 
@@ -73,6 +74,9 @@ def _to_tensor(tensor_type: Any, name: str, value: Any) -> Any:
         require_str("loss_fn_inputs key", name)
     if not isinstance(value, TensorDataMixin):
         return tensor_type.from_array(name, value)
+    if type(value._data) is PackedList:
+        # The tensor has checked the numbers that it packed.
+        return value
     raw = value.raw
     if is_wire_array(raw, value.dtype):
         return value
@@ -90,11 +94,13 @@ def _to_wire_list(name: str, value: TensorDataMixin) -> Any:
     raw = value.raw
     if value.dtype == "int64":
         return token_ids(name, raw)
-    if is_number_list(raw, "float32") and fits_float32(raw):
+    types = set(map(type, raw))
+    # False for NaN and infinity, and near the limit of float32, or that of ints of 64 bits.
+    if types <= {int, float} and compute_norm(raw) < (INT64_MAX if int in types else FLOAT32_MAX):
         return raw
-    if not set(map(type, raw)) <= {int, float}:
-        for position, item in enumerate(raw):
-            require_float(f"{name}[{position}]", item)
+    for position, item in enumerate(raw):
+        require_float(f"{name}[{position}]", item)
+    if not types <= {int, float}:
         raw = [float(item) if isinstance(item, float | np.floating) else int(item) for item in raw]
     try:
         wire_list(name, raw, "float32")

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from ..lazy_numpy import Array, np
-from ..list_array import ListCodec, read_list, stored_form
+from ..list_array import DualValue, ListCodec, read_list, stored_form
+from ..packed_list import PackedList, pack_floats, pack_ints
 from ..reflection import slot_setters
 from ..short_repr import short_repr
-from ..tensors import flat_array, is_wire_array, plain_array, wire_array, wire_dtype
+from ..tensors import FLOAT32_MAX, compute_norm, flat_array, is_wire_array, plain_array, wire_array, wire_dtype
 from .normalize import set_field
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 DATA = ListCodec()
 _PICKLED_DTYPES = {"float32": "<f4", "int64": "<i8"}
 """Numpy's names of the dtypes whose arrays are pickled as bytes."""
+_PACKED_DTYPES = {"float32": "float64", "int64": "int64"}
+"""The dtypes of packed lists; floats keep all their digits."""
 _BUFFERS: tuple[Any, ...] = (bytearray, memoryview, PickleBuffer)
 
 
@@ -47,12 +50,15 @@ class TensorDataMixin:
     @property
     def data(self) -> list[Any]:
         """The values, flat in row-major order."""
+        if type(self._data) is PackedList:
+            # From now on only the list counts, as callers may change it.
+            set_field(self, "_data", self._data.to_list())
         values: list[Any] = read_list(self, "_data", DATA)
         return values
 
     @property
     def raw(self) -> Any:
-        """The values in the form that the tensor was given: an array or a list."""
+        """The values in the form that takes the least time to encode: an array or a list."""
         return stored_form(self._data)
 
     @classmethod
@@ -64,7 +70,10 @@ class TensorDataMixin:
     @staticmethod
     def _pack_values(values: tuple[Any, ...], protocol: int) -> tuple[Any, ...]:
         """Return the values of a pickle: an array as its bytes, because numpy takes ten times as long to pickle it."""
-        array = stored_form(values[0])
+        array = values[0]
+        if type(array) is PackedList:
+            return values
+        array = stored_form(array)
         if not is_wire_array(array, values[1]) or array.dtype.str != _PICKLED_DTYPES[values[1]]:
             return values
         # Protocol 5 passes the memory of the array to buffer_callback, without a copy.
@@ -94,11 +103,15 @@ class TensorDataMixin:
 
     def __attrs_post_init__(self) -> None:
         """Normalize and check the fields."""
-        data = self.raw
+        data = self._data
+        if type(data) is DualValue:
+            data = stored_form(data)
+        elif type(data) is PackedList and data.dtype != _PACKED_DTYPES[self.dtype]:
+            data = data.to_list()
         # Only tensors that are sent have the items of their list checked, not tensors of responses.
         if isinstance(data, (list, tuple)):
             # Copy the list; callers often reuse and mutate it. Garbage collection ignores tuples of numbers.
-            set_field(self, "_data", tuple(data))
+            set_field(self, "_data", _pack_list(data, self.dtype) or tuple(data))
         elif isinstance(data, np.ndarray):
             if data.ndim != 1 or data.dtype.kind not in ("biu" if self.dtype == "int64" else "biuf"):
                 raise TypeError(
@@ -106,7 +119,7 @@ class TensorDataMixin:
                     "from_numpy takes any shape"
                 )
             set_field(self, "_data", plain_array("TensorData.data", data))
-        else:
+        elif type(data) is not PackedList:
             raise TypeError(
                 f"TensorData.data: expected a flat list or array, got {type(data).__name__}; "
                 "from_numpy and from_torch make a TensorData of arrays and tensors"
@@ -250,7 +263,11 @@ class TensorDataMixin:
             if isinstance(raw, np.ndarray) and raw.dtype == np.uint64:
                 raw = wire_array("TensorData.data", raw)
             with np.errstate(over="ignore"):
-                flat = np.asarray(raw, self.dtype) if isinstance(raw, np.ndarray) else flat_array(raw, self.dtype)
+                if type(self._data) is PackedList:
+                    # A copy, because the array of the list must not be changed.
+                    flat: Array = raw.astype(self.dtype)
+                else:
+                    flat = np.asarray(raw, self.dtype) if isinstance(raw, np.ndarray) else flat_array(raw, self.dtype)
             self._refuse_fractions(flat)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"TensorData.data: cannot be read as {self.dtype}: {error}") from None
@@ -274,6 +291,17 @@ class TensorDataMixin:
         """Return nested lists of ``shape``; ``pad_value`` as in :meth:`to_numpy`."""
         found: list[Any] = self.to_numpy(pad_value).tolist()
         return found
+
+
+def _pack_list(values: Any, dtype: str) -> PackedList | None:
+    """Pack a list whose numbers need no further check before they are sent; None for others."""
+    if type(values) is not list:
+        return None
+    if dtype == "int64":
+        return pack_ints(values, dtype)
+    packed = pack_floats(values)
+    # NaN, infinity and numbers near the limit of float32 or beyond it stay in a list.
+    return packed if packed is not None and compute_norm(values) < FLOAT32_MAX else None
 
 
 def _pad(value: Any) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tinkerwire_base.lazy_numpy import Array, np
-from tinkerwire_base.tensors import MIN_PACKED_TOKENS, pack_floats, pack_tokens
+from tinkerwire_base.packed_list import MIN_PACKED_ITEMS, pack_floats, pack_ints
 
 if TYPE_CHECKING:
     import simdjson
@@ -111,7 +111,7 @@ class _ArrayReader:
         # Not `items`, which converts all below.
         for key in keys:
             item = value[key]
-            if isinstance(item, simdjson.Array) and len(item) >= MIN_PACKED_TOKENS and key in ("tokens", "data"):
+            if isinstance(item, simdjson.Array) and len(item) >= MIN_PACKED_ITEMS and key in ("tokens", "data"):
                 long_lists.append((key, item))
                 result[key] = None
             else:
@@ -168,11 +168,15 @@ def _find_number_lists(value: Any, levels: int) -> Iterator[NumberList]:
 
 
 def _to_array(numbers: list[Any], dtype: Any, key: str) -> Array | None:
-    if key == "tokens":
-        return pack_tokens(numbers)
-    if dtype == "int64":
-        integers = pack_tokens(numbers)
-        return None if integers is None else integers.astype(np.int64)
-    if dtype == "float32":
-        return pack_floats(numbers)
-    return None
+    if key == "tokens" or dtype == "int64":
+        integers = pack_ints(numbers, "int32" if key == "tokens" else "int64")
+        return None if integers is None else integers.to_array()
+    if dtype != "float32":
+        return None
+    floats = pack_floats(numbers)
+    if floats is None:
+        integers = pack_ints(numbers)
+        return None if integers is None else integers.to_array().astype(np.float32)
+    with np.errstate(over="ignore"):
+        found = floats.to_array().astype(np.float32)
+    return found if np.isfinite(found).all() else None
