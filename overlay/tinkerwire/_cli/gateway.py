@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import sys
@@ -13,7 +12,7 @@ import click
 from .._extras import require_packages
 from .errors import CommandFailed
 from .framework import SharedOptions, command, pass_options
-from .listening import listening_options
+from .listening import listening_options, run_listener
 from .output import print_line
 
 
@@ -125,7 +124,7 @@ def cli(
         sys.stdout.flush()
 
     try:
-        asyncio.run(serve_gateway(settings, print_address))
+        run_listener(serve_gateway(settings, print_address))
     except OSError as error:
         raise CommandFailed(f"cannot listen on {host} port {port}: {error}") from error
     except ValueError as error:

@@ -1,13 +1,17 @@
-"""Options of the commands that listen on a port."""
+"""Options and the event loop of the commands that listen on a port."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+COLLECTION_THRESHOLDS = (20_000, 20, 50)
+"""New objects before a collection of garbage, and collections of each generation before one of the next."""
 
 
 def listening_options(default_port: int) -> Callable[[F], F]:
@@ -38,3 +42,19 @@ def listening_options(default_port: int) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+def run_listener(main: Coroutine[Any, Any, None]) -> None:
+    """Run a server on an event loop of its own until it ends.
+
+    Collections of garbage take a tenth of a server's time with Python's thresholds, and find hardly any: they come less
+    often, and skip the objects that exist already.
+    """
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    try:
+        asyncio.run(main)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -17,7 +16,7 @@ from .._extras import require_packages
 from ..version import DEFAULT_WIRE
 from .errors import CommandFailed
 from .framework import SharedOptions, command, pass_options
-from .listening import listening_options
+from .listening import listening_options, run_listener
 from .output import print_line
 
 
@@ -144,7 +143,7 @@ def cli(
         sys.stdout.flush()
 
     try:
-        asyncio.run(serve(server, host, port, allowed_hosts=list(allowed_hosts), ready=print_address))
+        run_listener(serve(server, host, port, allowed_hosts=list(allowed_hosts), ready=print_address))
     except OSError as error:
         raise CommandFailed(f"cannot listen on {host} port {port}: {error}") from error
     if not server.is_idle:
