@@ -44,16 +44,18 @@ class PackedList:
         return (len(text) - HEAD_BYTES) // (FLOAT_BYTES if self.dtype == "float64" else INT_BYTES)
 
     def to_array(self) -> Array:
-        """Return the numbers as an array, which must not be changed."""
+        """Return the numbers as an array that cannot be written to."""
         text = self._text
         if text is not None:
             code, item_bytes = ("<f8", FLOAT_BYTES) if self.dtype == "float64" else ("<i4", INT_BYTES)
             items = np.ndarray(len(self), code, text, offset=HEAD_BYTES + 1, strides=(item_bytes,))
+            array = np.ascontiguousarray(items, self.dtype)
+            # Copies of a model share the array.
+            array.flags.writeable = False
             # The text last: another thread that finds none finds the array.
-            self._array = np.ascontiguousarray(items, self.dtype)
-            self._text = None
-        array: Array = self._array
-        return array
+            self._array, self._text = array, None
+        found: Array = self._array
+        return found
 
     def to_list(self) -> list[Any]:
         """Return the numbers as a new list of Python's ints or floats."""

@@ -87,6 +87,17 @@ def test_changed_list_is_sent(values: list[Any], dtype: Any, other: Any) -> None
 
 
 @pytest.mark.parametrize(("values", "dtype"), [(FLOATS, "float32"), (INTS, "int64")])
+def test_no_array_changes_a_list(values: list[Any], dtype: Any) -> None:
+    """Copies share the array of a list, so that it cannot be written to; the array of the tensor is a copy."""
+    tensor = _make(values, dtype)
+    copied = copy.copy(tensor)
+    with pytest.raises(ValueError, match="read-only"):
+        tensor.raw[0] = 5
+    tensor.to_numpy()[0] = 5
+    assert tensor.data == copied.data == values
+
+
+@pytest.mark.parametrize(("values", "dtype"), [(FLOATS, "float32"), (INTS, "int64")])
 def test_packed_tensors_compare_and_copy_like_lists(values: list[Any], dtype: Any) -> None:
     """Equality, pickles, copies and dumps do not depend on the form, and show the numbers as given."""
     tensor, read = _make(values, dtype), _make(values, dtype)
