@@ -35,10 +35,12 @@ class EncodedTextChunkMixin:
     @property
     def tokens(self) -> Any:
         """The token ids: a list, or the array that the chunk was given."""
-        if type(self._tokens) is PackedList:
+        tokens = self._tokens
+        if type(tokens) is PackedList:
             # From now on only the list counts, as callers may change it.
-            set_field(self, "_tokens", self._tokens.to_list())
-        return self._tokens
+            tokens = tokens.to_list()
+            set_field(self, "_tokens", tokens)
+        return tokens
 
     @property
     def raw(self) -> Any:

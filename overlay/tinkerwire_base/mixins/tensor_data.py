@@ -50,9 +50,10 @@ class TensorDataMixin:
     @property
     def data(self) -> list[Any]:
         """The values, flat in row-major order."""
-        if type(self._data) is PackedList:
+        data = self._data
+        if type(data) is PackedList:
             # From now on only the list counts, as callers may change it.
-            set_field(self, "_data", self._data.to_list())
+            set_field(self, "_data", data.to_list())
         values: list[Any] = read_list(self, "_data", DATA)
         return values
 
@@ -187,9 +188,10 @@ class TensorDataMixin:
         found = self.to_numpy()
         if dtype is not None and found.dtype != dtype:
             found = found.astype(dtype)
-        if copy is False and not (isinstance(self.raw, np.ndarray) and np.shares_memory(found, self.raw)):
+        raw = self.raw
+        if copy is False and not (isinstance(raw, np.ndarray) and np.shares_memory(found, raw)):
             raise ValueError("TensorData: the array requires a copy; omit copy=False")
-        is_view = isinstance(self.raw, np.ndarray) and np.may_share_memory(found, self.raw)
+        is_view = isinstance(raw, np.ndarray) and np.may_share_memory(found, raw)
         return found.copy() if copy and is_view else found
 
     @classmethod
@@ -258,12 +260,13 @@ class TensorDataMixin:
 
     def values(self) -> Array:
         """Return ``data`` as a flat array, float32 or int64; for a sparse matrix, the stored values."""
-        raw = self.raw
+        stored = self._data
+        raw = stored_form(stored)
         try:
             if isinstance(raw, np.ndarray) and raw.dtype == np.uint64:
                 raw = wire_array("TensorData.data", raw)
             with np.errstate(over="ignore"):
-                if type(self._data) is PackedList:
+                if type(stored) is PackedList:
                     # A copy, because the array of the list must not be changed.
                     flat: Array = raw.astype(self.dtype)
                 else:
