@@ -41,7 +41,7 @@ def _is_finite(numbers: Any) -> bool:
     if isinstance(numbers, list | tuple):
         # The sum of numbers that are not all finite never is.
         return math.isfinite(sum(numbers))
-    return bool(isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f" and np.isfinite(numbers).all())
+    return bool(isinstance(numbers, np.ndarray) and numbers.dtype == np.float32 and np.isfinite(numbers).all())
 
 
 def encode(call: Call[Any], dialect: Dialect) -> WireRequest:

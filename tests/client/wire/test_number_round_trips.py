@@ -194,6 +194,14 @@ def test_non_finite_number_is_sent_as_protobuf_only(number: float, as_array: boo
         receive(empty, JSON, {"clip": number})
 
 
+def test_float64_that_becomes_infinite_is_rejected_as_json() -> None:
+    """An array that is put into a datum later is checked as the float32 numbers that servers read."""
+    datum = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
+    datum.loss_fn_inputs["logprobs"] = tw.TensorData(data=np.array([0.5, 1e300]), dtype="float32")
+    with pytest.raises(ValueError, match=r"loss_fn_inputs\['logprobs'\]\[1\]: inf cannot be sent"):
+        receive(datum, JSON)
+
+
 def test_rounding_beside_infinity_warns() -> None:
     """The warning about float64 numbers that float32 cannot hold exactly names the key."""
     with pytest.warns(PrecisionWarning, match="test-key"):
