@@ -22,7 +22,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 
@@ -228,10 +228,9 @@ def wire_list(name: str, value: Sequence[Any], dtype: str) -> Array:
         try:
             # The standard format, unlike the native one, refuses numbers beyond float32.
             struct.pack_into(f"={len(value)}{'q' if dtype == 'int64' else 'f'}", array.data, 0, *value)
-        except OverflowError:
-            pass
-        else:
-            return array
+        except (OverflowError, struct.error):
+            _refuse_beyond_float32(name, value)
+        return array
     try:
         array = np.asarray(value)
     except ValueError:
@@ -242,6 +241,20 @@ def wire_list(name: str, value: Sequence[Any], dtype: str) -> Array:
         _refuse_list(name, value, dtype, ())
         array = np.array(value, dtype=dtype)
     return _to_wire_dtype(name, array, dtype, is_list=True)
+
+
+def _refuse_beyond_float32(name: str, values: Sequence[float]) -> NoReturn:
+    """Raise NumberRangeError for the first number that float32 cannot hold."""
+    position = next(i for i, item in enumerate(values) if not _fits_float32(item))
+    raise NumberRangeError(f"{name}[{position}]: {short_repr(values[position])} does not fit into float32") from None
+
+
+def _fits_float32(number: float) -> bool:
+    try:
+        struct.pack("=f", number)
+    except (OverflowError, struct.error):
+        return False
+    return True
 
 
 def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> None:

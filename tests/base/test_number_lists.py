@@ -45,6 +45,8 @@ def test_lists_under_unknown_keys_are_rejected() -> None:
         ("weights", [[1.0], [None]], TypeError, r"weights\[1, 0\]: expected a number, got None"),
         ("weights", ["1"], TypeError, r"weights\[0\]: expected a number, got '1' \(str\)"),
         ("weights", [1e39], OverflowError, r"weights\[0\]: 1e\+39 does not fit into float32"),
+        ("weights", [2**70, 10**39], OverflowError, r"weights\[1\]: 1000.* does not fit into float32"),
+        ("weights", [1.0, 10**400], OverflowError, r"weights\[1\]: 1.* does not fit into float32"),
         ("weights", [[1.0], [1.0, 2.0]], ValueError, r"weights: rows must have equal lengths"),
         ("weights", [[[1.0]], [[1.0], [2.0]]], ValueError, r"weights: rows must have equal lengths"),
         ("weights", [1.0, [2.0]], ValueError, r"weights: rows must have equal lengths"),

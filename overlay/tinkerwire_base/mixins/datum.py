@@ -12,9 +12,12 @@ from ..lazy_numpy import Array, np
 from ..packed_list import PackedList
 from ..reflection import sibling
 from ..tensors import FLOAT32_MAX, compute_norm, is_wire_array, token_ids, wire_array, wire_dtype, wire_list
-from ..validators import INT64_MAX, NumberRangeError, require_str
+from ..validators import INT64_MAX, INT64_MIN, NumberRangeError, require_str
 from .normalize import require_float, set_field
 from .tensor_data import TensorDataMixin
+
+LARGEST_JSON_INT = 2**64 - 1
+"""The largest int that orjson writes."""
 
 
 class DatumMixin:
@@ -99,7 +102,8 @@ def _to_wire_list(name: str, value: TensorDataMixin) -> Any:
     if types <= {int, float} and compute_norm(raw) < (INT64_MAX if int in types else FLOAT32_MAX):
         return raw
     for position, item in enumerate(raw):
-        require_float(f"{name}[{position}]", item)
+        if type(item) is not int:
+            require_float(f"{name}[{position}]", item)
     if not types <= {int, float}:
         raw = [float(item) if isinstance(item, float | np.floating) else int(item) for item in raw]
     try:
@@ -107,4 +111,6 @@ def _to_wire_list(name: str, value: TensorDataMixin) -> Any:
     except OverflowError as error:
         text = str(error)
         raise NumberRangeError(text if text.startswith(name) else f"{name}: {text}") from None
+    if int in types and not (min(raw) >= INT64_MIN and max(raw) <= LARGEST_JSON_INT):
+        raw = [item if INT64_MIN <= item <= LARGEST_JSON_INT else float(item) for item in raw]
     return raw

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import attrs
@@ -70,6 +71,11 @@ def test_datum_does_not_change_the_callers_dict() -> None:
             r"weights\[1\]: 1e\+39 does not fit into float32",
         ),
         (
+            {"weights": TensorData(data=[0.5, 2**70, -(10**39)], dtype="float32")},
+            OverflowError,
+            r"weights\[2\]: -1000.*000 does not fit into float32",
+        ),
+        (
             {"weights": TensorData(data=np.array([0.5, 1e39]), dtype="float32")},
             OverflowError,
             r"weights\[1\]: 1e\+39 does not fit into float32",
@@ -89,6 +95,18 @@ def test_invalid_loss_inputs_raise_errors_with_key_and_position(
     """A value that cannot be sent raises an error with its key when the datum is made."""
     with pytest.raises(kind, match=pattern):
         Datum(model_input=TEXT, loss_fn_inputs=inputs)
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1, 2**64, -(2**63) - 1, 2**70, -(2**127)])
+@pytest.mark.parametrize("others", [[], [0.5], [-1], [float("inf")], [0.5] * 70])
+def test_ints_beyond_64_bits_are_floats(number: int, others: list[Any]) -> None:
+    """An int in a list of floats may be as large as a float32, in a TensorData as in a plain list."""
+    values = [*others, number]
+    inputs: dict[str, Any] = {"weights": make_tensor(values), "advantages": values}
+    datum = Datum(model_input=TEXT, loss_fn_inputs=inputs)
+    tensor, plain = datum.loss_fn_inputs["weights"], datum.loss_fn_inputs["advantages"]
+    assert tensor.to_numpy().tolist() == plain.to_numpy().tolist() == [*others, float(np.float32(number))]
+    assert json.loads(CONVERTER.encode(tensor))["data"][-1] == pytest.approx(number, rel=1e-15, abs=0)
 
 
 def test_numpy_scalars_in_a_list_are_numbers() -> None:
