@@ -77,20 +77,24 @@ class PackedList:
 
 def pack_ints(values: list[Any], dtype: str = "int32") -> PackedList | None:
     """Pack a list; None for a short one, or unless all items are ints of 32 bits."""
-    text = _dump(values, b"i", INT_BYTES)
+    text = _dump(values, int, b"i", INT_BYTES)
     return None if text is None else PackedList(dtype, text)
 
 
 def pack_floats(values: list[Any]) -> PackedList | None:
     """Pack a list; None for a short one, or unless all items are floats."""
-    text = _dump(values, b"g", FLOAT_BYTES)
+    text = _dump(values, float, b"g", FLOAT_BYTES)
     return None if text is None else PackedList("float64", text)
 
 
-def _dump(values: list[Any], tag: bytes, item_bytes: int) -> bytes | None:
+def _dump(values: list[Any], kind: type, tag: bytes, item_bytes: int) -> bytes | None:
     """Return a list in the format of marshal; None unless each item is a tag and a number."""
     count = len(values)
     if count < MIN_PACKED_ITEMS:
+        return None
+    # Most lists of other values have one at an end, which takes less time to find out than a copy of all.
+    ends = [values[0], values[-1]]
+    if set(map(type, ends)) != {kind} or len(marshal.dumps(ends, MARSHAL_VERSION)) != HEAD_BYTES + 2 * item_bytes:
         return None
     try:
         text = marshal.dumps(values, MARSHAL_VERSION)
