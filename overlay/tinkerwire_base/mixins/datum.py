@@ -101,10 +101,10 @@ def _to_wire_list(name: str, value: TensorDataMixin) -> Any:
     # False for NaN and infinity, and near the limit of float32, or that of ints of 64 bits.
     if types <= {int, float} and compute_norm(raw) < (INT64_MAX if int in types else FLOAT32_MAX):
         return raw
-    for position, item in enumerate(raw):
-        if type(item) is not int:
-            require_float(f"{name}[{position}]", item)
     if not types <= {int, float}:
+        for position, item in enumerate(raw):
+            if type(item) is not int:
+                require_float(f"{name}[{position}]", item)
         raw = [float(item) if isinstance(item, float | np.floating) else int(item) for item in raw]
     try:
         wire_list(name, raw, "float32")
