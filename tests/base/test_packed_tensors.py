@@ -87,6 +87,16 @@ def test_changed_list_is_sent(values: list[Any], dtype: Any, other: Any) -> None
 
 
 @pytest.mark.parametrize(("values", "dtype"), [(FLOATS, "float32"), (INTS, "int64")])
+def test_lists_of_responses_are_not_packed(values: list[Any], dtype: Any) -> None:
+    """What is read from JSON has the list that the parser made; it is equal to a packed one, and sent like it."""
+    text = default_converter().encode(_make(values, dtype))
+    tensor = default_converter().decode(text, m.TensorData)
+    assert tensor.raw == tuple(values)
+    assert tensor == _make(values, dtype)
+    assert default_converter().encode(_make_datum(tensor)) == text
+
+
+@pytest.mark.parametrize(("values", "dtype"), [(FLOATS, "float32"), (INTS, "int64")])
 def test_no_array_changes_a_list(values: list[Any], dtype: Any) -> None:
     """Copies share the array of a list, so that it cannot be written to; the array of the tensor is a copy."""
     tensor = _make(values, dtype)

@@ -192,6 +192,10 @@ def _describe_error(error: BaseException, kind: type | None) -> str:
 def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, report: Report | None) -> Callable[..., Any]:
     resolve_types(cls)
     overrides = _renames(cls, is_whole=is_whole)
+    for a in fields_of(cls):
+        if field_name(a) in getattr(cls, "_read_as_tuples", ()):
+            hook = structure_hooks.structure_as_tuple(conv.get_structure_hook(a.type))
+            overrides[_cattrs_name(cls, a)] = override(rename=wire_name(a), struct_hook=hook)
     if report is not None:
         special = {
             field_name(a): (a, lenient_hook(conv, f"{cls.__name__}.{wire_name(a)}", a.type, report))

@@ -122,6 +122,16 @@ def structure_bulk(tp: Any) -> Hook:
     return (lambda value, _: value) if object in exact else structure
 
 
+def structure_as_tuple(inner: Hook) -> Hook:
+    """Make the hook that returns a list as a tuple."""
+
+    def structure(value: Any, tp: Any) -> Any:
+        found = inner(value, tp)
+        return tuple(found) if type(found) is list else found
+
+    return structure
+
+
 def structure_only(kind: type, tp: Any, inner: Hook) -> Hook:
     """Make the hook that passes only values of one JSON type to ``inner``: text and objects are iterable, too."""
 

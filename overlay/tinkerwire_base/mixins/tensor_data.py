@@ -37,6 +37,8 @@ class TensorDataMixin:
 
     __slots__ = ()
     _converts = ("data",)
+    # Lists of responses are read, not sent: packing them would take time twice.
+    _read_as_tuples = ("data",)
     _dual_fields = _sent_as_stored = ("data",)
     _constants = ("LOSS_INPUT_DTYPES",)
     if TYPE_CHECKING:
