@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinkerwire_base.call import default_converter
+from tinkerwire_base.list_array import DualValue
 from tinkerwire_base.packed_list import MIN_PACKED_ITEMS, pack_ints
+from tinkerwire_base.pickling import restore
 from tinkerwire_generated import models as m
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -65,6 +67,25 @@ def test_changed_list_is_sent() -> None:
     chunk.tokens.append(7)  # type: ignore[union-attr]
     assert (chunk.length, snapshot.length) == (len(LONG) + 1, len(LONG))
     assert m.ModelInput(chunks=[chunk]).to_ints() == chunk.packed().tokens == [*LONG, 7]
+
+
+def test_earlier_pickles_load() -> None:
+    """They hold the tokens of a long list as a DualValue."""
+    array = np.array(LONG, np.int32)
+    values = DualValue(array=array), "encoded_text"
+    chunk = pickle.loads(pickle.dumps(_Pickled(restore, (m.EncodedTextChunk, "_tokens type", values))))
+    assert chunk == m.EncodedTextChunk(tokens=LONG)
+    assert (chunk.length, chunk.packed().tokens, type(chunk.tokens)) == (len(LONG), LONG, list)
+
+
+class _Pickled:
+    """An object whose pickle is a call of a function."""
+
+    def __init__(self, *call: Any) -> None:
+        self._call = call
+
+    def __reduce__(self) -> Any:
+        return self._call
 
 
 def test_packed_chunks_compare_and_copy_like_lists() -> None:

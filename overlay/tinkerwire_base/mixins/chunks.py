@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from typing_extensions import Self
 
-from ..list_array import stored_form
+from ..list_array import DualValue, stored_form
 from ..packed_list import PackedList, pack_ints
 from ..tensors import token_ids
 from .dmel import container_length
@@ -31,6 +31,12 @@ class EncodedTextChunkMixin:
         elif type(tokens) is not PackedList:
             tokens = copy_list(token_ids(f"{type(self).__name__}.tokens", tokens))
         set_field(self, "_tokens", tokens)
+
+    @staticmethod
+    def _unpack_values(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the values of a pickle; earlier ones hold the array of a list in a DualValue."""
+        tokens = values[0]
+        return (PackedList("int32", None, tokens.array), *values[1:]) if type(tokens) is DualValue else values
 
     @property
     def tokens(self) -> Any:
