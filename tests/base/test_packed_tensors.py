@@ -88,7 +88,7 @@ def test_changed_list_is_sent(values: list[Any], dtype: Any, other: Any) -> None
 
 @pytest.mark.parametrize(("values", "dtype"), [(FLOATS, "float32"), (INTS, "int64")])
 def test_lists_of_responses_are_not_packed(values: list[Any], dtype: Any) -> None:
-    """What is read from JSON has the list that the parser made; it is equal to a packed one, and sent like it."""
+    """A tensor of JSON keeps the list of the parser, is equal to a packed one, and is sent like it."""
     text = default_converter().encode(_make(values, dtype))
     tensor = default_converter().decode(text, m.TensorData)
     assert tensor.raw == tuple(values)
