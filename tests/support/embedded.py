@@ -20,10 +20,11 @@ class ListeningProcess:
     Args:
         arguments: the command and its options.
         variables: further environment variables.
+        port: the port; by default a free one.
     """
 
-    def __init__(self, *arguments: str, variables: Mapping[str, str] | None = None) -> None:
-        self._command = [sys.executable, "-m", "tinkerwire", *arguments, "--port", str(_find_port())]
+    def __init__(self, *arguments: str, variables: Mapping[str, str] | None = None, port: int | None = None) -> None:
+        self._command = [sys.executable, "-m", "tinkerwire", *arguments, "--port", str(port or _find_port())]
         self._environment = {**os.environ, **(variables or {})}
         self._process: subprocess.Popen[str] | None = None
         self.url = ""

@@ -1,21 +1,24 @@
 """Server whose samples take time: holds polls, refuses to hold them, or offers batched polling.
 
-python -m tests.rigs.bench.waiting_server PORT held|fast|batched MIN_S MAX_S [COUNT]
+python -m tests.rigs.bench.waiting_server PORT held|fast|batched MIN_S MAX_S [START]
 
 Each sample takes a time between MIN_S and MAX_S, drawn by a fixed seed. Its only token is the moment at which it was
-ready, in microseconds of the monotonic clock modulo 2**31; all processes of a machine share that clock. With COUNT, the
-time of the first COUNT samples starts when all of them have been submitted, so that they are in flight at once.
+ready, in microseconds of the monotonic clock modulo 2**31; all processes of a machine share that clock. With START, a
+moment of that clock in seconds, samples are submitted before it and start at it, so that all are in flight at once.
+Such servers hold polls, and several processes can share the port.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-import math
+import os
 import random
 import struct
 import sys
 import time
+from collections.abc import Awaitable
 from typing import Any
 
 HOLD_S = 45.0
@@ -40,9 +43,8 @@ NOT_FOUND = {"detail": "the server has no such path"}
 class Samples:
     """The samples of the server, and the clients that wait for them."""
 
-    def __init__(self, mode: str, shortest_s: float, longest_s: float, held_count: int = 0) -> None:
+    def __init__(self, mode: str, shortest_s: float, longest_s: float) -> None:
         self.mode = mode
-        self._held_count = held_count
         self._times = shortest_s, longest_s
         self._random = random.Random(1)
         self._ready_at: list[float] = []
@@ -52,19 +54,10 @@ class Samples:
 
     def add(self) -> str:
         """Start a sample and return its id."""
-        number = len(self._ready_at)
-        self._ready_at.append(math.inf)
-        if number >= self._held_count:
-            self._start(number)
-        elif number == self._held_count - 1:
-            for held in range(self._held_count):
-                self._start(held)
-        return f"s-{number}"
-
-    def _start(self, number: int) -> None:
-        duration = self._random.uniform(*self._times)
-        self._ready_at[number] = time.monotonic() + duration
+        number, duration = len(self._ready_at), self._random.uniform(*self._times)
+        self._ready_at.append(time.monotonic() + duration)
         asyncio.get_running_loop().call_later(duration, self._finish, number)
+        return f"s-{number}"
 
     def _finish(self, number: int) -> None:
         self._ready_at[number] = time.monotonic()
@@ -74,8 +67,9 @@ class Samples:
                 waiter.set_result(None)
         self._batched.clear()
 
-    async def result(self, number: int) -> tuple[int, Any]:
-        """Return the status and body of a poll."""
+    async def result(self, request_id: str) -> tuple[int, Any]:
+        """Return the status of a poll, and the moment at which the sample was ready."""
+        number = int(request_id.removeprefix("s-"))
         if not self._is_finished(number) and self.mode == "held":
             waiter = asyncio.get_running_loop().create_future()
             self._polls.setdefault(number, []).append(waiter)
@@ -97,10 +91,37 @@ class Samples:
         return {"completions": completions, "cursor": len(self._finished)}
 
 
+class SimultaneousSamples:
+    """Samples that all start at one moment; their ids have the time, so that any process can answer their polls."""
+
+    mode = "held"
+
+    def __init__(self, shortest_s: float, longest_s: float, start_s: float) -> None:
+        self._times = shortest_s, longest_s
+        self._start_s = start_s
+        self._random = random.Random(os.getpid())
+        self._numbers = itertools.count()
+
+    def add(self) -> str:
+        """Return the id of a sample; end the process if the samples have started."""
+        if time.monotonic() >= self._start_s:
+            raise SystemExit("a sample was submitted after the start of the samples")
+        ready_us = int((self._start_s + self._random.uniform(*self._times)) * 1e6)
+        return f"{ready_us}-{os.getpid()}-{next(self._numbers)}"
+
+    async def result(self, request_id: str) -> tuple[int, Any]:
+        """Return the status of a poll, and the moment at which the sample was ready."""
+        ready_us = int(request_id.partition("-")[0])
+        await asyncio.sleep(min(max(0.0, ready_us / 1e6 - time.monotonic()), HOLD_S))
+        if ready_us / 1e6 > time.monotonic():
+            return 408, {"type": "try_again", "queue_state": "active"}
+        return 200, ready_us % CLOCK_US
+
+
 class Connection(asyncio.Protocol):
     """One connection of HTTP/1.1; it responds to requests in order."""
 
-    samples: Samples
+    samples: Samples | SimultaneousSamples
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -132,11 +153,11 @@ class Connection(asyncio.Protocol):
             request_id = self.samples.add()
             self._send(200, {"request_id": request_id, "sample_sequence_ids": [f"{request_id}-0"]})
         elif path == b"retrieve_future":
-            number = int(json.loads(body)["request_id"].removeprefix("s-"))
-            self._spawn(self._send_result(number, accepts_protobuf))
-        elif path == b"retrieve_futures" and self.samples.mode == "batched":
+            self._spawn(self._send_result(json.loads(body)["request_id"], accepts_protobuf))
+        elif path == b"retrieve_futures" and isinstance(self.samples, Samples) and self.samples.mode == "batched":
             request = json.loads(body)
-            self._spawn(self._send_completions(request.get("prev_cursor") or 0, request.get("timeout")))
+            completions = self.samples.completions(request.get("prev_cursor") or 0, request.get("timeout"))
+            self._spawn(self._send_completions(completions))
         elif path == b"client/config":
             self._send(200, {"sample_use_retrieve_futures": self.samples.mode == "batched"})
         elif path.startswith(b"samplers/"):
@@ -149,8 +170,8 @@ class Connection(asyncio.Protocol):
         # The transport keeps the task alive as long as the connection is open.
         self._task = asyncio.ensure_future(coroutine)
 
-    async def _send_result(self, number: int, accepts_protobuf: bool) -> None:
-        status, result = await self.samples.result(number)
+    async def _send_result(self, request_id: str, accepts_protobuf: bool) -> None:
+        status, result = await self.samples.result(request_id)
         if status != 200:
             self._send(status, result)
         elif accepts_protobuf:
@@ -161,8 +182,8 @@ class Connection(asyncio.Protocol):
             sequence_json = {"stop_reason": "stop", "tokens": [result], "logprobs": [-0.5]}
             self._send(200, {"type": "sample", "sequences": [sequence_json]})
 
-    async def _send_completions(self, cursor: int, timeout: float | None) -> None:
-        self._send(200, await self.samples.completions(cursor, timeout))
+    async def _send_completions(self, completions: Awaitable[Any]) -> None:
+        self._send(200, await completions)
 
     def _send(self, status: int, body: Any) -> None:
         self._send_content(status, json.dumps(body).encode(), "application/json")
@@ -172,17 +193,22 @@ class Connection(asyncio.Protocol):
         self._transport.write(head.encode() + content)
 
 
-async def serve(port: int, samples: Samples) -> None:
+async def serve(port: int, samples: Samples | SimultaneousSamples) -> None:
     """Serve until the process ends."""
     Connection.samples = samples
-    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", port, backlog=4096)
+    is_shared = isinstance(samples, SimultaneousSamples)
+    server = await asyncio.get_running_loop().create_server(
+        Connection, "127.0.0.1", port, backlog=4096, reuse_port=is_shared
+    )
     await server.serve_forever()
 
 
 def main() -> None:
     """Serve on the port of the command line."""
-    port, mode, shortest, longest, *count = sys.argv[1:]
-    asyncio.run(serve(int(port), Samples(mode, float(shortest), float(longest), *map(int, count))))
+    port, mode, *times = sys.argv[1:]
+    shortest_s, longest_s, *start_s = map(float, times)
+    samples = SimultaneousSamples(shortest_s, longest_s, *start_s) if start_s else Samples(mode, shortest_s, longest_s)
+    asyncio.run(serve(int(port), samples))
 
 
 if __name__ == "__main__":
