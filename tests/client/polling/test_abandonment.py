@@ -307,6 +307,22 @@ def test_model_that_the_server_creates_at_once_is_unloaded(server: ScriptedServe
     assert [body["model_id"] for body in server.bodies("unload_model")] == ["m9"]
 
 
+def test_model_that_load_weights_creates_is_unloaded(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Its result need not have the id, which the session and the number of the model give."""
+    gate = hold_results(server, "load_weights")
+    server.on_poll("LoadWeights", lambda _: ScriptedResponse({"path": PATH, "type": "load_weights"}, gate=gate))
+    flags = {"create_model_via_load_weights": True}
+    with open_client(server.url, wire_version="0.25.0", client_config=flags) as client:
+        future = client.create_training_client_from_state(PATH)._creation
+        wait_for_polls(server)
+        assert future.cancel()
+        gate.release()
+        server.wait_for_requests("unload_model")
+        (created,) = server.bodies("load_weights")
+    assert [body["model_id"] for body in server.bodies("unload_model")] == [f"{created['session_id']}:train:0"]
+    assert LOG_TEXT not in caplog.text
+
+
 def test_model_is_unloaded_if_loading_its_weights_is_cancelled(server: ScriptedServer) -> None:
     """The client unloads a model whose weights it does not load, because it is useless."""
     gate = hold_results(server, "load_weights")

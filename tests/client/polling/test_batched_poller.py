@@ -150,6 +150,17 @@ def test_number_of_batched_polls_that_fail_is_limited(server: ScriptedServer) ->
         future.result(TEST_TIMEOUT_S)
 
 
+def test_batched_poll_waits_as_long_as_the_server_asks(server: ScriptedServer) -> None:
+    """The delay of the policy is far shorter."""
+    endpoint = CompletionEndpoint(server)
+    busy = ScriptedResponse(status=429, headers={"retry-after": "1"})
+    server.rules["retrieve_futures"] = in_order(busy, endpoint.respond)
+    with open_sampling_client(server) as sampling:
+        sample(sampling, 1)
+    first, second = server.named("retrieve_futures")[:2]
+    assert second.time - first.time >= 1
+
+
 def test_error_of_a_failed_sample_is_fetched(server: ScriptedServer) -> None:
     """The batched response only reports the failure; the client fetches its error."""
     server.rules["retrieve_futures"] = in_order(
