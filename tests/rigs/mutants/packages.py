@@ -46,9 +46,11 @@ PACKAGES = (
     ),
     Package(
         "tensors",
-        ("tinkerwire_base/tensors.py",),
+        ("tinkerwire_base/tensors.py", "tinkerwire_base/packed_list.py"),
         (
             "base/test_tensors.py",
+            "base/test_packed_tensors.py",
+            "base/test_packed_tokens.py",
             "base/test_number_lists.py",
             "base/test_token_ids.py",
             "base/test_torch_tensors.py",
