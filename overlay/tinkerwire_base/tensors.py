@@ -235,8 +235,6 @@ def wire_list(name: str, value: Sequence[Any], dtype: str) -> Array:
         array = np.asarray(value)
     except ValueError:
         array = np.empty(0, dtype=object)
-    if array.size + len(value) == 0:
-        return np.empty(array.shape, dtype)
     if array.dtype.kind not in ("biu" if dtype == "int64" else "biuf"):
         _refuse_list(name, value, dtype, ())
         array = np.array(value, dtype=dtype)

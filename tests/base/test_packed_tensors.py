@@ -62,6 +62,14 @@ def test_datum_accepts_and_rejects_what_it_does_of_short_lists(values: list[Any]
             assert f"{name}[{first}]" in found[1] or any(e and e[0] is found[0] for e in singles)
 
 
+@pytest.mark.parametrize(("values", "dtype", "packed"), [(FLOATS, "float32", "float64"), (INTS, "int64", "int64")])
+def test_long_lists_are_packed(values: list[Any], dtype: Any, packed: str) -> None:
+    """Floats keep all their digits, and integers have the dtype of the wire."""
+    raw = _make_datum(_make(values, dtype)).raw
+    assert isinstance(raw, np.ndarray)
+    assert (raw.dtype, raw.tolist()) == (np.dtype(packed), values)
+
+
 def test_large_float_of_long_list_is_named() -> None:
     """The error has the position, and NaN does not hide it."""
     with pytest.raises(NumberRangeError, match=r"advantages\[65\]: 1e\+39 does not fit into float32"):

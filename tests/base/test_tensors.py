@@ -260,6 +260,16 @@ def test_overflow_of_scalar_is_named_without_a_position() -> None:
     assert wire_array("weights", np.array([np.inf, np.nan, 1.0])).dtype == np.float32
 
 
+def test_plain_arrays_are_native_and_contiguous() -> None:
+    """An array of another byte order keeps its values, and one that is plain is not copied."""
+    foreign = np.array([1.5, -2.25, 3.0], np.dtype(np.float32).newbyteorder("S"))[::2]
+    plain = plain_array("weights", foreign)
+    assert plain.dtype.isnative
+    assert plain.flags.c_contiguous
+    assert plain.tolist() == [1.5, 3.0]
+    assert plain_array("weights", plain) is plain
+
+
 def test_no_magnitude_exceeds_the_norm() -> None:
     """NaN is never smaller than a limit, and numbers beyond floats are infinite."""
     assert compute_norm([]) == 0
