@@ -262,12 +262,13 @@ def test_overflow_of_scalar_is_named_without_a_position() -> None:
 
 def test_plain_arrays_are_native_and_contiguous() -> None:
     """An array of another byte order keeps its values, and one that is plain is not copied."""
-    foreign = np.array([1.5, -2.25, 3.0], np.dtype(np.float32).newbyteorder("S"))[::2]
-    plain = plain_array("weights", foreign)
-    assert plain.dtype.isnative
-    assert plain.flags.c_contiguous
-    assert plain.tolist() == [1.5, 3.0]
-    assert plain_array("weights", plain) is plain
+    values = np.array([1.5, -2.25, 3.0], np.float32)
+    for array in (values[::2], values.astype(values.dtype.newbyteorder("S"))[::2]):
+        plain = plain_array("weights", array)
+        assert plain.dtype.isnative
+        assert plain.flags.c_contiguous
+        assert plain.tolist() == [1.5, 3.0]
+        assert plain_array("weights", plain) is plain
 
 
 def test_no_magnitude_exceeds_the_norm() -> None:

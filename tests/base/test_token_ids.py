@@ -37,7 +37,7 @@ def test_token_arrays_are_not_copied() -> None:
         ([True], TypeError, r"\[0\]: expected an int, got True \(bool\)"),
         ([1, None], TypeError, r"\[1\]: expected an int, got None"),
         ([[1]], TypeError, r"\[0\]: expected an int, got \[1\]"),
-        ([0, 2**63], OverflowError, rf"\[1\]: {2**63} does not fit into 64 bits"),
+        ([2**63 - 1, 2**63], OverflowError, rf"\[1\]: {2**63} does not fit into 64 bits"),
         ([-(2**63) - 1], OverflowError, r"\[0\]: -9223372036854775809 does not fit"),
         ("abc", TypeError, "expected a list of token ids, got str"),
         (b"abc", TypeError, "expected a list of token ids, got bytes"),
