@@ -12,10 +12,6 @@ BARE_LIBRARY = "bare aiohttp"
 """The HTTP library of our client, without the client."""
 
 
-HEAVY_ROUNDS = 1
-"""Rounds of work of minutes: 100,000 samples, 20,000 at once, and 10,000 held."""
-
-
 @attrs.frozen
 class Measurement:
     """One process that measures one client, and prints its figures as a JSON object."""
@@ -28,7 +24,7 @@ class Measurement:
     times: int = 1
     """Processes in each round; short work needs more than one."""
     max_rounds: int | None = None
-    """Rounds in which work of minutes takes part; None for all."""
+    """Rounds in which the measurement takes part; None for all."""
 
 
 @attrs.frozen(kw_only=True)
@@ -48,18 +44,12 @@ class Gate:
         return "ours" if self.reference.client == OUR_CLIENT else self.reference.client
 
 
-def _make_worker(
-    client: str, server: str, *arguments: object, times: int = 1, max_rounds: int | None = None
-) -> Measurement:
-    return Measurement(client, "worker.py", tuple(map(str, arguments)), server, times, max_rounds)
+def _make_worker(client: str, server: str, *arguments: object, times: int = 1) -> Measurement:
+    return Measurement(client, "worker.py", tuple(map(str, arguments)), server, times)
 
 
-def _make_pair(
-    server: str, sdk: str, *arguments: object, times: int = 1, max_rounds: int | None = None
-) -> dict[str, Measurement]:
-    measurement, reference = (
-        _make_worker(client, server, *arguments, times=times, max_rounds=max_rounds) for client in (OUR_CLIENT, sdk)
-    )
+def _make_pair(server: str, sdk: str, *arguments: object, times: int = 1) -> dict[str, Measurement]:
+    measurement, reference = (_make_worker(client, server, *arguments, times=times) for client in (OUR_CLIENT, sdk))
     return {"measurement": measurement, "reference": reference}
 
 
@@ -69,10 +59,8 @@ def _make_values(client: str) -> Measurement:
 
 def _make_delays(mode: str, samples: int) -> dict[str, Measurement]:
     arguments = (str(samples), str(samples))
-    max_rounds = HEAVY_ROUNDS if samples > 1_000 else None
     measurement, reference = (
-        Measurement(client, "delay_worker.py", arguments, mode, max_rounds=max_rounds)
-        for client in (OUR_CLIENT, NEWEST_SDK)
+        Measurement(client, "delay_worker.py", arguments, mode) for client in (OUR_CLIENT, NEWEST_SDK)
     )
     return {"measurement": measurement, "reference": reference}
 
@@ -141,9 +129,7 @@ GATES = (
             unit="CPU ms",
             figure="cpu_ms",
             max_ratio=1.1,
-            measurement=_make_worker(
-                OUR_CLIENT, "newest", "sample", count, max_rounds=HEAVY_ROUNDS if count > 10_000 else None
-            ),
+            measurement=_make_worker(OUR_CLIENT, "newest", "sample", count),
             reference=THOUSAND,
         )
         for count in (10_000, 100_000)
@@ -153,7 +139,7 @@ GATES = (
         unit="memory added, MiB",
         figure="added_mib",
         max_ratio=0.35,
-        **_make_pair("newest", NEWEST_SDK, "memory", 20_000, max_rounds=HEAVY_ROUNDS),
+        **_make_pair("newest", NEWEST_SDK, "memory", 20_000),
     ),
     Gate(
         work="forward_backward of 64 x 4,096 tokens, three arrays, protobuf",

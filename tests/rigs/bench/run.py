@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.rigs.bench import gateway
-from tests.rigs.bench.cases import BARE_LIBRARY, GATES, HEAVY_ROUNDS, MAX_DISTRIBUTIONS, OUR_CLIENT, Gate, Measurement
+from tests.rigs.bench.cases import BARE_LIBRARY, GATES, MAX_DISTRIBUTIONS, OUR_CLIENT, Gate, Measurement
 from tests.rigs.bench.stub import is_healthy, stub_server
 from tests.rigs.official.process import ServerProcess, find_free_port
 from tests.rigs.official.report import DOCS, write_section
@@ -117,8 +117,7 @@ def render_report(gates: list[Gate], figures: Figures, rounds: int) -> str:
     """Return the Markdown report."""
     lines = [
         "Made by `make bench`: all clients in one run, by turns, each figure from a fresh process; "
-        f"medians of {rounds} rounds (least to most), of {HEAVY_ROUNDS} for 100,000 samples, 20,000 at once and "
-        "10,000 held. CPU is user and system time of all threads. The server is nginx "
+        f"medians of {rounds} rounds (least to most). CPU is user and system time of all threads. The server is nginx "
         "on the same machine, which returns fixed bodies at once. Values (datums, to_ints, top-k, dumps, pickles): the "
         "least of five repetitions, garbage collection included. Delays: from the moment when a sample is ready at the "
         f"server to the caller; each sample takes {SHORTEST_S} to {LONGEST_S} s.",
