@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from .lazy_numpy import Array, np
+from .validators import INT32_MAX, INT32_MIN
 
 MIN_PACKED_ITEMS = 64
 """Shorter lists take hardly more memory and time than packed ones."""
@@ -23,6 +24,8 @@ HEAD_BYTES = 5
 """Size of the tag and the length of a list."""
 INT_BYTES, FLOAT_BYTES = 5, 9
 """Sizes of an int of 32 bits and of a float, with their tags."""
+SMALL_ENDS = bytes([*range(0x47), *range(0x80, 0xC7)])
+"""Last bytes, with sign and exponent, of floats whose magnitude is below 2**113; float32 holds them."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -71,31 +74,36 @@ class PackedList:
         return values
 
     def copy(self) -> PackedList:
-        """Return the same list without the memory of :meth:`read_values`."""
-        return PackedList(self.dtype, self._text, self._array)
+        """Return the same list in the form that takes the least memory: as its array alone, which it shares."""
+        return PackedList(self.dtype, None, self.to_array())
 
 
 def pack_ints(values: list[Any], dtype: str = "int32") -> PackedList | None:
     """Pack a list; None for a short one, or unless all items are ints of 32 bits."""
-    text = _dump(values, int, b"i", INT_BYTES)
+    # Most lists of other values have one at an end, which takes less time to find out than a copy of all.
+    if not (len(values) >= MIN_PACKED_ITEMS and _is_small_int(values[0]) and _is_small_int(values[-1])):
+        return None
+    text = _dump(values, b"i", INT_BYTES)
     return None if text is None else PackedList(dtype, text)
 
 
 def pack_floats(values: list[Any]) -> PackedList | None:
-    """Pack a list; None for a short one, or unless all items are floats."""
-    text = _dump(values, float, b"g", FLOAT_BYTES)
-    return None if text is None else PackedList("float64", text)
+    """Pack a list; None for a short one, or unless all items are floats whose magnitude is below 2**113."""
+    if not (len(values) >= MIN_PACKED_ITEMS and type(values[0]) is float and type(values[-1]) is float):
+        return None
+    text = _dump(values, b"g", FLOAT_BYTES)
+    if text is None or text[HEAD_BYTES + FLOAT_BYTES - 1 :: FLOAT_BYTES].translate(None, SMALL_ENDS):
+        return None
+    return PackedList("float64", text)
 
 
-def _dump(values: list[Any], kind: type, tag: bytes, item_bytes: int) -> bytes | None:
+def _is_small_int(value: Any) -> bool:
+    return type(value) is int and INT32_MIN <= value <= INT32_MAX
+
+
+def _dump(values: list[Any], tag: bytes, item_bytes: int) -> bytes | None:
     """Return a list in the format of marshal; None unless each item is a tag and a number."""
     count = len(values)
-    if count < MIN_PACKED_ITEMS:
-        return None
-    # Most lists of other values have one at an end, which takes less time to find out than a copy of all.
-    ends = [values[0], values[-1]]
-    if set(map(type, ends)) != {kind} or len(marshal.dumps(ends, MARSHAL_VERSION)) != HEAD_BYTES + 2 * item_bytes:
-        return None
     try:
         text = marshal.dumps(values, MARSHAL_VERSION)
     except ValueError:

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tinkerwire_base.call import default_converter
-from tinkerwire_base.packed_list import MIN_PACKED_ITEMS
+from tinkerwire_base.packed_list import MIN_PACKED_ITEMS, pack_floats
 from tinkerwire_base.validators import NumberRangeError
 from tinkerwire_generated import models as m
 
@@ -74,6 +74,18 @@ def test_large_float_of_long_list_is_named() -> None:
     """The error has the position, and NaN does not hide it."""
     with pytest.raises(NumberRangeError, match=r"advantages\[65\]: 1e\+39 does not fit into float32"):
         _make_datum(_make([*FLOATS, math.nan, 1e39]))
+
+
+@given(st.floats(width=64), st.integers(0, len(FLOATS)))
+@example(2.0**113, 5)
+@example(-(2.0**113), 0)
+@example(np.nextafter(2.0**113, 0).item(), 5)
+@example(-math.inf, 5)
+@example(math.nan, len(FLOATS))
+def test_only_numbers_that_float32_holds_are_packed(number: float, position: int) -> None:
+    """NaN, infinity and large numbers are left to the check of the datum, wherever they are."""
+    packed = pack_floats([*FLOATS[:position], number, *FLOATS[position:]])
+    assert (packed is not None) == (abs(number) < 2.0**113)
 
 
 def test_rounding_of_lists_is_silent() -> None:

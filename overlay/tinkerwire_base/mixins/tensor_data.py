@@ -14,7 +14,7 @@ from ..list_array import DualValue, ListCodec, read_list, stored_form
 from ..packed_list import PackedList, pack_floats, pack_ints
 from ..reflection import slot_setters
 from ..short_repr import short_repr
-from ..tensors import FLOAT32_MAX, compute_norm, flat_array, is_wire_array, plain_array, wire_array, wire_dtype
+from ..tensors import flat_array, is_wire_array, plain_array, wire_array, wire_dtype
 from .normalize import set_field
 
 if TYPE_CHECKING:
@@ -302,11 +302,7 @@ def _pack_list(values: Any, dtype: str) -> PackedList | None:
     """Pack a list whose numbers need no further check before they are sent; None for others."""
     if type(values) is not list:
         return None
-    if dtype == "int64":
-        return pack_ints(values, dtype)
-    packed = pack_floats(values)
-    # NaN, infinity and numbers near the limit of float32 or beyond it stay in a list.
-    return packed if packed is not None and compute_norm(values) < FLOAT32_MAX else None
+    return pack_ints(values, dtype) if dtype == "int64" else pack_floats(values)
 
 
 def _pad(value: Any) -> int:

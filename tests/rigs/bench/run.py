@@ -118,9 +118,10 @@ def render_report(gates: list[Gate], figures: Figures, rounds: int) -> str:
     lines = [
         "Made by `make bench`: all clients in one run, by turns, each figure from a fresh process; "
         f"medians of {rounds} rounds (least to most). CPU is user and system time of all threads. The server is nginx "
-        "on the same machine, which returns fixed bodies at once. Values (datums, to_ints, top-k, dumps, pickles): the "
-        "least of five repetitions, garbage collection included. Delays: from the moment when a sample is ready at the "
-        f"server to the caller; each sample takes {SHORTEST_S} to {LONGEST_S} s.",
+        "on the same machine, which returns fixed bodies at once. Collections of garbage leave out the prompts. Values "
+        "(datums, to_ints, top-k, dumps, pickles): the least of five repetitions, garbage collection included. Delays: "
+        "from the moment when a sample is ready at the server to the caller; each sample takes "
+        f"{SHORTEST_S} to {LONGEST_S} s.",
         "",
         f"{_find_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
         "",
