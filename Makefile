@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test fuzz check check-generated check-layers check-mypy check-pyright check-style gateway gateway-chaos bench-gateway gateway-conformance gateway-cookbook generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate conformance conformance-mutations test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
+.PHONY: help setup demo docs test fuzz check check-generated check-layers check-mypy check-pyright check-style gateway gateway-chaos bench-gateway gateway-conformance gateway-cookbook generate help-text drift diff-public evidence exports publish-contract absorb-history bench bench-delays bench-embedded bench-make bench-transports chaos mutants scale dist release calibrate conformance conformance-mutations test-official test-torch test-cookbook test-recipes test-third-party probe-third-party conformance-third-party lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -96,6 +96,9 @@ bench: $(READY)  ## measure CPU, time and memory against the official SDK, in on
 
 bench-embedded: $(READY)  ## measure the embedded server: tokens a second beside torch, requests a second, memory
 	$(BIN)/python -m tests.rigs.bench.embedded
+
+bench-delays: $(READY)  ## measure delays with up to 100,000 samples that wait, beside the official SDK, in 40 minutes
+	$(BIN)/python -m tests.rigs.bench.delays
 
 bench-gateway: $(READY)  ## measure the CPU of the gateway for samples and batches, and its memory
 	$(BIN)/python -m tests.rigs.bench.gateway

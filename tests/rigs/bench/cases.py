@@ -58,7 +58,7 @@ def _make_values(client: str) -> Measurement:
 
 
 def _make_delays(mode: str, samples: int) -> dict[str, Measurement]:
-    arguments = (str(samples), str(samples))
+    arguments = (str(samples),) * 3
     measurement, reference = (
         Measurement(client, "delay_worker.py", arguments, mode) for client in (OUR_CLIENT, NEWEST_SDK)
     )

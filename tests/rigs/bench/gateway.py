@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -161,7 +162,7 @@ def measure_in_flight(samples: int, processes: int) -> InFlight:
     port, gateway_port = find_free_port(), find_free_port()
     url = f"http://127.0.0.1:{port}"
     start_s = time.monotonic() + samples * SUBMISSION_S
-    server = [sys.executable, str(FOLDER / "waiting_server.py"), str(port), "held", "5", "10", str(start_s)]
+    server = [sys.executable, str(FOLDER / "waiting_server.py"), str(port), "held", "5-10", str(start_s)]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for number in range(processes):
@@ -172,11 +173,8 @@ def measure_in_flight(samples: int, processes: int) -> InFlight:
         before_s = sum(read_cpu_s(gateway.pid) for gateway in gateways)
         share = str(samples // processes)
         with ThreadPoolExecutor(processes) as threads:
-            delays = list(
-                threads.map(
-                    lambda gateway: _run_worker(OUR_CLIENT, "delay_worker.py", gateway.url, share, share), gateways
-                )
-            )
+            run = partial(_run_worker, OUR_CLIENT, "delay_worker.py")
+            delays = list(threads.map(lambda gateway: run(gateway.url, share, share, share), gateways))
         return InFlight(
             samples,
             processes,

@@ -14,24 +14,21 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from tests.rigs.bench import gateway
 from tests.rigs.bench.cases import BARE_LIBRARY, GATES, MAX_DISTRIBUTIONS, OUR_CLIENT, Gate, Measurement
-from tests.rigs.bench.stub import is_healthy, stub_server
-from tests.rigs.official.process import ServerProcess, find_free_port
+from tests.rigs.bench.delays import SAMPLE_S, waiting_server
+from tests.rigs.bench.stub import stub_server
 from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.official.venv import ROOT, ensure_official_python
 
 ROUNDS = 5
 FOLDER = Path(__file__).parent
-SHORTEST_S, LONGEST_S = 5, 10
-"""Time that each sample of the waiting server takes."""
 TIMEOUT_S = 1800
 INSTALL = "install_worker.py"
 Figures = dict[Measurement, list[dict[str, Any]]]
@@ -63,7 +60,7 @@ def _run(measurement: Measurement, urls: dict[str, str]) -> dict[str, Any]:
         if measurement.server in ("", *urls):
             url = urls.get(measurement.server, "")
         else:
-            url = stack.enter_context(_run_waiting_server(measurement.server))
+            url = stack.enter_context(waiting_server(measurement.server, SAMPLE_S))
         command = [_find_python(measurement), str(FOLDER / measurement.script), *_list_arguments(measurement, url)]
         env = os.environ | {"TINKER_TELEMETRY": "0"}
         # Else neither side has the bytecode that a user's second import has, or one of them alone.
@@ -97,15 +94,6 @@ def _list_arguments(measurement: Measurement, url: str) -> list[str]:
     return [module, *([url] if url else []), *arguments]
 
 
-@contextmanager
-def _run_waiting_server(mode: str) -> Iterator[str]:
-    url = f"http://127.0.0.1:{(port := find_free_port())}"
-    command = [sys.executable, str(FOLDER / "waiting_server.py"), str(port), mode, str(SHORTEST_S), str(LONGEST_S)]
-    with tempfile.TemporaryDirectory() as folder, ServerProcess(command, log=Path(folder, "log.txt")) as server:
-        server.wait_until("healthy", lambda: is_healthy(url), timeout_s=20)
-        yield url
-
-
 def compute_ratio(gate: Gate, figures: Figures) -> float:
     """Return our median over theirs."""
     return _compute_median(figures[gate.measurement], gate.figure) / _compute_median(
@@ -121,7 +109,7 @@ def render_report(gates: list[Gate], figures: Figures, rounds: int) -> str:
         "on the same machine, which returns fixed bodies at once. Collections of garbage leave out the prompts. Values "
         "(datums, to_ints, top-k, dumps, pickles): the least of five repetitions, garbage collection included. Delays: "
         "from the moment when a sample is ready at the server to the caller; each sample takes "
-        f"{SHORTEST_S} to {LONGEST_S} s.",
+        f"{SAMPLE_S.replace('-', ' to ')} s.",
         "",
         f"{_find_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
         "",

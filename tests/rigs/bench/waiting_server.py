@@ -1,8 +1,9 @@
 """Server whose samples take time: holds polls, refuses to hold them, or offers batched polling.
 
-python -m tests.rigs.bench.waiting_server PORT held|fast|batched MIN_S MAX_S [START]
+python -m tests.rigs.bench.waiting_server PORT held|fast|batched SECONDS [START]
 
-Each sample takes a time between MIN_S and MAX_S, drawn by a fixed seed. Its only token is the moment at which it was
+SECONDS are the times that samples take, such as ``1,1,12``: one of them is drawn for each sample, by a fixed seed, and
+any time between two numbers for a part such as ``5-10``. The only token of a sample is the moment at which it was
 ready, in microseconds of the monotonic clock modulo 2**31; all processes of a machine share that clock. With START, a
 moment of that clock in seconds, samples are submitted before it and start at it, so that all are in flight at once.
 Such servers hold polls, and several processes can share the port.
@@ -40,13 +41,30 @@ FIXED: dict[bytes, Any] = {
 NOT_FOUND = {"detail": "the server has no such path"}
 
 
+class Times:
+    """The times that samples take, drawn one after the other.
+
+    Args:
+        seconds: numbers and ranges, such as ``1,1,5-10``.
+        seed: the seed of the draws.
+    """
+
+    def __init__(self, seconds: str, seed: int) -> None:
+        self._ranges = [tuple(map(float, part.split("-"))) for part in seconds.split(",")]
+        self._random = random.Random(seed)
+
+    def draw(self) -> float:
+        """Return the time of the next sample."""
+        times = self._random.choice(self._ranges)
+        return self._random.uniform(times[0], times[-1])
+
+
 class Samples:
     """The samples of the server, and the clients that wait for them."""
 
-    def __init__(self, mode: str, shortest_s: float, longest_s: float) -> None:
+    def __init__(self, mode: str, times: Times) -> None:
         self.mode = mode
-        self._times = shortest_s, longest_s
-        self._random = random.Random(1)
+        self._times = times
         self._ready_at: list[float] = []
         self._finished: list[int] = []
         self._polls: dict[int, list[asyncio.Future[None]]] = {}
@@ -54,7 +72,7 @@ class Samples:
 
     def add(self) -> str:
         """Start a sample and return its id."""
-        number, duration = len(self._ready_at), self._random.uniform(*self._times)
+        number, duration = len(self._ready_at), self._times.draw()
         self._ready_at.append(time.monotonic() + duration)
         asyncio.get_running_loop().call_later(duration, self._finish, number)
         return f"s-{number}"
@@ -96,17 +114,16 @@ class SimultaneousSamples:
 
     mode = "held"
 
-    def __init__(self, shortest_s: float, longest_s: float, start_s: float) -> None:
-        self._times = shortest_s, longest_s
+    def __init__(self, times: Times, start_s: float) -> None:
+        self._times = times
         self._start_s = start_s
-        self._random = random.Random(os.getpid())
         self._numbers = itertools.count()
 
     def add(self) -> str:
         """Return the id of a sample; end the process if the samples have started."""
         if time.monotonic() >= self._start_s:
             raise SystemExit("a sample was submitted after the start of the samples")
-        ready_us = int((self._start_s + self._random.uniform(*self._times)) * 1e6)
+        ready_us = int((self._start_s + self._times.draw()) * 1e6)
         return f"{ready_us}-{os.getpid()}-{next(self._numbers)}"
 
     async def result(self, request_id: str) -> tuple[int, Any]:
@@ -205,9 +222,11 @@ async def serve(port: int, samples: Samples | SimultaneousSamples) -> None:
 
 def main() -> None:
     """Serve on the port of the command line."""
-    port, mode, *times = sys.argv[1:]
-    shortest_s, longest_s, *start_s = map(float, times)
-    samples = SimultaneousSamples(shortest_s, longest_s, *start_s) if start_s else Samples(mode, shortest_s, longest_s)
+    port, mode, seconds, *start_s = sys.argv[1:]
+    if start_s:
+        samples: Samples | SimultaneousSamples = SimultaneousSamples(Times(seconds, os.getpid()), float(start_s[0]))
+    else:
+        samples = Samples(mode, Times(seconds, 1))
     asyncio.run(serve(int(port), samples))
 
 
