@@ -55,12 +55,19 @@ class Case:
         client: version of the official SDK, or our client.
         server: ``json`` or ``newest``, the servers of the stub.
         work: case of worker.py.
+        wire: the wire version that our client speaks; None to find out.
     """
 
     title: str
     client: str
     server: str
     work: str
+    wire: str | None = None
+
+    @property
+    def client_name(self) -> str:
+        """The client, and its wire version."""
+        return self.client if self.wire is None else f"{self.client} as {self.wire}"
 
     @property
     def max_ms(self) -> float:
@@ -72,6 +79,8 @@ CASES = (
     Case("a sample, all passed as it came", OUR_CLIENT, "newest", "sample"),
     Case("a sample, result from protobuf to JSON", JSON_SDK, "newest", "sample"),
     Case("a sample, result from JSON to protobuf", NEWEST_SDK, "json", "sample"),
+    Case("a sample, result from protobuf to JSON, connections kept", OUR_CLIENT, "newest", "sample", JSON_SDK),
+    Case("a sample, result from JSON to protobuf, connections kept", OUR_CLIENT, "json", "sample", NEWEST_SDK),
     Case("forward_backward of 64 x 4,096, all passed as it came", OUR_CLIENT, "newest", "forward_backward"),
     Case("forward_backward of 64 x 4,096, JSON to protobuf and back", JSON_SDK, "newest", "forward_backward"),
     Case("forward_backward of 64 x 4,096, protobuf to JSON and back", NEWEST_SDK, "json", "forward_backward"),
@@ -127,7 +136,8 @@ def measure_cpu_ms(case: Case, to: str) -> float:
         warm_up = ["sample", gateway.url, str(WARM_UP_SAMPLES)] if case.work == "sample" else [case.work, gateway.url]
         _run_worker(case.client, "worker.py", *warm_up)
         before = read_cpu_s(gateway.pid)
-        _run_worker(case.client, "worker.py", case.work, gateway.url, str(SAMPLES))
+        wire = [] if case.wire is None else [case.wire]
+        _run_worker(case.client, "worker.py", case.work, gateway.url, str(SAMPLES), *wire)
         used = read_cpu_s(gateway.pid) - before
     return used * 1000 / (SAMPLES + WARM_UP_SAMPLES if case.work == "sample" else BATCHES)
 
@@ -215,7 +225,7 @@ def _render(figures: dict[Case, list[float]], in_flight: list[InFlight], load: f
     for case, values in figures.items():
         figure = f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
         mark = "" if statistics.median(values) <= case.max_ms else " (missed)"
-        lines.append(f"| {case.title} | {case.client} | {figure} | {case.max_ms:g}{mark} |")
+        lines.append(f"| {case.title} | {case.client_name} | {figure} | {case.max_ms:g}{mark} |")
     lines += [
         "",
         "Samples in flight at once: all are submitted before the first one starts at the server, and each takes 5 to "

@@ -1,7 +1,8 @@
-"""One case with one client in a fresh process: `python worker.py MODULE CASE URL [SAMPLES]`.
+"""One case with one client in a fresh process: `python worker.py MODULE CASE URL [SAMPLES [WIRE]]`.
 
 MODULE is `tinker` or `tinkerwire`: both have the official names. CASE is import, sample, memory, sequential or
-forward_backward. Prints one JSON object with the figures.
+forward_backward. WIRE is the wire version that tinkerwire speaks, if it is not to find out. Prints one JSON object with
+the figures.
 CPU is user and system time of all threads of the process.
 """
 
@@ -186,7 +187,8 @@ def main():
     case = sys.argv[2]
     figures = IMPORT
     if case != "import":
-        service = client.ServiceClient(base_url=sys.argv[3], api_key="tml-bench")
+        options = {"wire_version": sys.argv[5]} if len(sys.argv) > 5 else {}
+        service = client.ServiceClient(base_url=sys.argv[3], api_key="tml-bench", **options)
         count = int(sys.argv[4]) if len(sys.argv) > 4 else 0
         figures = CASES[case](service, count)
     sys.stdout.write(json.dumps(figures | {"version": client.__version__}) + "\n")
