@@ -81,12 +81,14 @@ class Attempts:
         """Return the most specific failure; None without any."""
         return min(self._failures, key=self._rank)[1] if self._failures else None
 
-    def _rank(self, attempt: tuple[Dialect, WireResponse | HttpError]) -> tuple[bool, bool, bool]:
+    def _rank(self, attempt: tuple[Dialect, WireResponse | HttpError]) -> tuple[bool, ...]:
         form, failure = attempt
         # Such an upstream is of versions whose batches are JSON.
         is_json_upstream = parse_version(self._dialect.max_version) < parse_version(PROTOBUF_SINCE)
         is_unlikely = self.learns_encoding and is_json_upstream and self._is_protobuf(form)
-        return failure.status in MISSING_FORM_STATUSES, is_unlikely, failure.status >= 500
+        # Clients repeat a request after a conflict, but not after a rejection, which the form alone may have caused.
+        is_conflict = failure.status == CONFLICT_STATUS
+        return not is_conflict, failure.status in MISSING_FORM_STATUSES, is_unlikely, failure.status >= 500
 
     def _is_protobuf(self, form: Dialect) -> bool:
         return self._name in form.protobuf_operations

@@ -104,6 +104,22 @@ def test_conflict_in_all_forms_reaches_the_client(upstream: Upstreams) -> None:
     assert orjson.loads(response.content) == {"detail": "the seq_id is another one"}
 
 
+def test_conflict_in_one_form_is_not_hidden_by_the_rejection_of_another(upstream: Upstreams) -> None:
+    """Clients repeat a request after a conflict, and end it after a rejection."""
+    statuses = [409, 200]
+
+    def answer(request: WireRequest) -> WireResponse:
+        if "optimizer" in orjson.loads(request.content or b""):
+            return json_response({"detail": "unknown field: optimizer"}, 422)
+        return json_response({"request_id": "r", "detail": "the first attempt is being handled"}, statuses.pop(0))
+
+    upstream.answers["load_weights"] = answer
+    body = {"model_id": "m", "seq_id": 1, "path": "tinker://run/weights/a", "optimizer": False, "type": "load_weights"}
+    client = Client(upstream, None)
+    responses = [client.post("load_weights", body, "0.38.0", KEY) for _ in range(2)]
+    assert [response.status for response in responses] == [409, 200]
+
+
 def test_upstream_that_is_found_again_keeps_what_it_has_shown(upstream: Upstreams) -> None:
     """A lost connection makes the gateway discover the upstream anew; its forms are known if it is the same."""
     server = KeyedServer((JSON,))
