@@ -12,19 +12,30 @@ T = TypeVar("T")
 class OperationFuture(concurrent.futures.Future[T]):
     """Future of an operation: thousands may be pending, and few of them have a waiting thread."""
 
+    _done_callbacks: list[Any]
+
     def __init__(self) -> None:
         super().__init__()
         self._small_condition = self._condition = _SmallCondition()
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result, as the base class does."""
-        self._small_condition.prepare_wait()
+        self._prepare_wait()
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the error, as the base class does."""
-        self._small_condition.prepare_wait()
+        self._prepare_wait()
         return super().exception(timeout)
+
+    def _prepare_wait(self) -> None:
+        if not self.done():
+            self._small_condition.prepare_wait()
+
+    def _invoke_callbacks(self) -> None:
+        super()._invoke_callbacks()  # type: ignore[misc]
+        # They refer to this future: without this, only a collection of garbage would free the result.
+        self._done_callbacks.clear()
 
 
 class _SmallCondition(threading.Condition):

@@ -157,9 +157,17 @@ class SampleQueue:
             task.begin(self._get_sampler(key))
         except Exception:
             # The job computes it again, and the error becomes the result.
-            task.job()
+            self._run_job(task)
             return False
         return True
+
+    @staticmethod
+    def _run_job(task: SampleTask) -> None:
+        """Set the result of a request."""
+        # The job refers to the task: without this, only a collection of garbage would free the caches of its run.
+        job, task.job = task.job, None
+        assert job is not None
+        job()
 
     def _run_batch(self, batch: _Batch) -> None:
         try:
@@ -167,15 +175,13 @@ class SampleQueue:
                 with self._lock:
                     task = next(task for task in batch.tasks if task.run is run)
                     batch.tasks.remove(task)
-                assert task.job is not None
-                task.job()
+                self._run_job(task)
         except Exception:
             log.exception("a batch of samples failed; each of its requests is computed alone")
             with self._lock:
                 self._end_batch(batch)
             for task in batch.tasks:
-                assert task.job is not None
-                task.job()
+                self._run_job(task)
 
     def _join(self, batch: _Batch, is_empty: bool) -> list[SampleRun] | None:
         """Return the requests that join a batch now; None to end the batch."""
