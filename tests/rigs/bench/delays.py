@@ -131,7 +131,7 @@ def _render(rows: list[str]) -> str:
                 "",
                 f"Made by `make bench-delays`, {os.cpu_count()} cores, Python {platform.python_version()}, one run "
                 "each: milliseconds from the moment when a sample is ready at the server to the caller, and finished "
-                "samples per second. Samples take 5 to 10 s, if nothing else is said. Client and server share the "
+                "samples per second. Samples take 5 to 10 s, unless the row names a time. Client and server share the "
                 f"machine. After {MAX_SECONDS} s a run ends, and its figures are those of the finished samples.",
                 "",
                 f"| the server | samples | tinkerwire p50 | p99 | per s | {NEWEST_SDK} p50 | p99 | per s |",
