@@ -84,7 +84,23 @@ def exact_wire(version: str) -> ClientWire:
 
 @lru_cache(maxsize=1024)
 def _exactly(version: str) -> ClientWire:
-    return ClientWire((contract_version(version),), is_known=True)
+    older = contract_version(version)
+    newer = _next_patch(version)
+    return ClientWire((older,) if newer is None else (newer, older), is_known=True)
+
+
+def _next_patch(version: str) -> str | None:
+    """Return the contract's next version with the same major and minor numbers; None if it has the version itself.
+
+    The contract has only the last releases of each minor version. Most changes come with the first release of a minor
+    version, so that a release in between is more like the next one than like those of the minor version before.
+    """
+    match = _VERSION.match(version)
+    wanted = parse_version(match[0]) if match else ()
+    if parse_version(contract_version(version)) == wanted:
+        return None
+    newer = (known for known in VERSIONS if parse_version(known) > wanted)
+    return next((known for known in newer if parse_version(known)[:2] == wanted[:2]), None)
 
 
 @lru_cache(maxsize=1024)

@@ -13,6 +13,10 @@ from tinkerwire._gateway.recognition import UNKNOWN, recognize
     [
         ({"x-stainless-package-version": "0.16.1"}, ("0.16.1",)),
         ({"x-stainless-package-version": "0.12.5"}, ("0.12.0",)),
+        ({"x-stainless-package-version": "0.18.0"}, ("0.18.2", "0.16.1")),
+        ({"x-stainless-package-version": "0.26.1"}, ("0.26.2", "0.25.0")),
+        ({"x-stainless-package-version": "0.6.2"}, ("0.6.3", "0.6.0")),
+        ({"x-stainless-package-version": "0.38.1"}, ("0.38.0",)),
         ({"x-stainless-package-version": "0.24.1rc1"}, ("0.24.1",)),
         ({"x-stainless-package-version": "1.0.0"}, ("0.38.0",)),
         ({"x-sdk-version": "0.38.0"}, ("0.38.0",)),
@@ -75,6 +79,21 @@ def test_unknown_client_is_remembered_by_the_sdk_version_of_its_session(upstream
     response = client.post("asample", {**sample, "topk_sample_logprobs": 1})
     assert response.status == 422
     assert value_of(response)["detail"][0]["loc"] == ["body", "topk_sample_logprobs"]
+
+
+def test_release_between_two_versions_may_use_what_either_has(upstream: Upstreams) -> None:
+    """The contract has 0.18.2, but not 0.18.0, which requests client/config as 0.18.2 does; and 0.16.1 does not."""
+    client = Client(upstream)
+    assert client.post("client/config", {"sdk_version": "0.18.0"}, "0.18.0").status == 200
+    assert client.post("client/config", {"sdk_version": "0.16.1"}, "0.16.1").status == 404
+    upstream.answers["asample"] = json_response({"request_id": "r1"})
+    sample = {"prompt": {"chunks": []}, "sampling_params": {}, "sampling_session_id": "s", "seq_id": 0}
+    # Versions from 0.26.2 on number the sequences.
+    assert value_of(client.post("asample", sample, "0.26.0"))["sample_sequence_ids"] == ["r1:0"]
+    # An operation of 0.25.0 that 0.26.2 lacks.
+    upstream.answers["unload_model"] = json_response({"request_id": "r2"})
+    assert client.post("unload_model", {"model_id": "m"}, "0.26.0").status == 200
+    assert client.post("unload_model", {"model_id": "m", "other": 1}, "0.26.0").status == 422
 
 
 def test_speak_overrides_headers(upstream: Upstreams) -> None:
