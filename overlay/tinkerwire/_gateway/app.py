@@ -15,12 +15,13 @@ from tinkerwire_base.call import JSON, WireRequest, WireResponse
 from .._server.emulation.fault_injection import ConnectionDropped, FaultInjection
 from .._server.emulation.middleware import apply_middleware
 from .._server.http.body_thread import BodyThread
+from .._server.http.content_encoding import decompress
 from .._server.http.request import with_lower_names
 from .._server.http.responses import HttpError
 from .._server.http.routing import OPEN_PATHS
 from . import memory as kinds
 from .emulations import Emulations
-from .front import ClientRequest, json_object, read_request
+from .front import ClientRequest, content_encoding, json_object, read_request
 from .memory import Memory
 from .polls import Polls
 from .recognition import UNKNOWN, ClientWire, exact_wire, names_version, recognize
@@ -138,7 +139,7 @@ class GatewayApp:
             client = recognize(wire.headers)
             if client.is_known:
                 return client
-            value = json_object(wire.content or b"")
+            value = json_object(decompress(wire.content or b"", content_encoding(wire.headers)))
             version = value.get("sdk_version")
             if not names_version(version):
                 known = (self._memory.get(kinds.WIRE, str(value[key])) for key in ID_KEYS if key in value)

@@ -148,7 +148,7 @@ class Emulations:
         value = json_object(response.content)
         if value.get("sample_sequence_ids") is not None or not isinstance(value.get("request_id"), str):
             return response
-        number = json_object(request.wire.content or b"").get("num_samples", 1)
+        number = json_object(request.content).get("num_samples", 1)
         ids = [f"{value['request_id']}:{index}" for index in range(number if isinstance(number, int) else 1)]
         return attrs.evolve(response, content=orjson.dumps({**value, "sample_sequence_ids": ids}))
 

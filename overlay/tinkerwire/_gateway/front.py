@@ -15,6 +15,7 @@ from tinkerwire_generated.availability import FIELD_VERSIONS
 
 from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._server.http.body_thread import BodyThread
+from .._server.http.content_encoding import decompress
 from .._server.http.encoding import ResultEncoder
 from .._server.http.openapi import Document, load_contract
 from .._server.http.responses import HttpError
@@ -81,6 +82,7 @@ class ClientRequest:
     """True if the client names its version in the headers; a body of any other is read, unless it is large."""
     packs_numbers: bool = False
     """Read numbers as arrays of the dtypes of protobuf; set before the body is read, if it is sent as protobuf."""
+    _content: bytes | None = attrs.field(default=None, init=False)
     _body: Any = attrs.field(default=None, init=False)
     _is_read: bool = attrs.field(default=False, init=False)
 
@@ -88,6 +90,17 @@ class ClientRequest:
     def headers(self) -> Mapping[str, str]:
         """Headers by lower-case name."""
         return self.wire.headers
+
+    @property
+    def content(self) -> bytes:
+        """Return the bytes of the body without their compression; empty without a body.
+
+        Raises:
+            HttpError: the body is not valid in its encoding, or too large.
+        """
+        if self._content is None:
+            self._content = decompress(self.wire.content or b"", content_encoding(self.wire.headers))
+        return self._content
 
     @property
     def body(self) -> Any:
@@ -187,6 +200,12 @@ def _is_certain(operation: str, client: ClientWire, wire: WireRequest) -> bool:
 def media_type(headers: Mapping[str, str]) -> str:
     """Return the media type of a body, without parameters."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def content_encoding(headers: Mapping[str, str]) -> str:
+    """Return the encoding of a body; empty without one."""
+    encoding = headers.get("content-encoding", "").strip().lower()
+    return "" if encoding == "identity" else encoding
 
 
 def json_object(content: bytes) -> dict[str, Any]:

@@ -173,7 +173,7 @@ class Polls:
     def _encode(
         self, request: ClientRequest, request_id: str, result_type: type | None, dialect: Dialect, number: int
     ) -> WireRequest:
-        sent = json_object(request.wire.content or b"")
+        sent = json_object(request.content)
         # The first poll may be passed as it came, except for an id of the gateway's own.
         body: dict[str, Any] = {"request_id": request_id}
         if sent.get("allow_metadata_only") is not None and dialect.rules.always_has(METADATA_SINCE):
@@ -183,8 +183,8 @@ class Polls:
         if key is not None and number:
             # A server that honours keys would repeat its first "not yet".
             headers["x-idempotency-key"] = f"{key}-{number}"
-        is_same = number == 0 and sent == body and "content-encoding" not in request.headers
-        content = request.wire.content if is_same else default_converter().encode(body)
+        is_same = number == 0 and sent == body
+        content = request.content if is_same else default_converter().encode(body)
         return WireRequest(method="POST", path="/api/v1/retrieve_future", headers=headers, content=content)
 
     async def _send(

@@ -16,6 +16,11 @@ from .front import ClientRequest, json_object
 from .memory import Memory
 
 
+def _may_ask(content: bytes) -> bool:
+    """Return whether the body of a sample may ask for prompt logprobs; an escape may hide the name."""
+    return b'"prompt_logprobs"' in content or b"\\" in content
+
+
 class PromptLogprobs:
     """Completes the results of samples that ask for prompt logprobs: one per token, null for the first.
 
@@ -28,7 +33,7 @@ class PromptLogprobs:
 
     def remember(self, request: ClientRequest, response: WireResponse) -> None:
         """Keep the length of the prompt of a request that was accepted."""
-        if response.status >= 300 or b'"prompt_logprobs"' not in (request.wire.content or b""):
+        if response.status >= 300 or not _may_ask(request.content):
             return
         body: models.SampleRequest = request.body
         length = exact_length(body.prompt) if body.prompt_logprobs else None

@@ -18,14 +18,14 @@ from tinkerwire_generated.constants import RESULT_TYPES
 from tinkerwire_generated.operations import OPERATIONS
 
 from .._connection.call_codec import WIRE_HEADER
-from .._server.http.content_encoding import decompress
+from .._server.http.content_encoding import ENCODINGS, ZSTD
 from .._server.http.responses import HttpError
 from .._wire import codec
 from .._wire.dialect import BATCH_OPERATIONS, Dialect
 from . import memory as kinds
 from .adaptation import adapt_body, adapt_query
 from .attempts import CONFLICT_STATUS, INVALID, PROTOBUF_SINCE, Attempts
-from .front import ClientRequest, json_object, media_type
+from .front import ClientRequest, content_encoding, json_object, media_type
 from .matching import has_same_json, has_same_protobuf
 from .memory import Memory
 from .upstream import Refused, Upstream, UpstreamTimeout, shared_headers, traffic_of
@@ -298,25 +298,19 @@ class Relay:
 
     def _as_it_came(self, request: ClientRequest, dialect: Dialect) -> WireRequest | None:
         """Return the client's own bytes if they mean the same to the upstream; None if they must be translated."""
-        name, wire = request.operation.name, request.wire
-        if not request.is_certain or self._names_alias(request):
+        name, headers = request.operation.name, request.headers
+        # Reading the body reports an encoding that nobody knows.
+        if content_encoding(headers) not in ("", *ENCODINGS) or not request.is_certain or self._names_alias(request):
             return None
-        if media_type(wire.headers) == PROTOBUF:
+        if media_type(headers) == PROTOBUF:
             if not has_same_protobuf(request.front.version, dialect):
                 return None
-            return self._decompressed(wire, keeps_zstd=dialect.config.proto_compress_fwdbwd)
-        content = wire.content or b""
+            return _decompressed(request, keeps_zstd=dialect.config.proto_compress_fwdbwd)
+        content = request.content
         compared = content if request.names_version or len(content) >= MIN_SCANNED_BYTES else None
         if not has_same_json(name, request.front.version, dialect, compared):
             return None
-        return self._decompressed(wire, keeps_zstd=False)
-
-    def _decompressed(self, wire: WireRequest, *, keeps_zstd: bool) -> WireRequest:
-        encoding = wire.headers.get("content-encoding", "").strip().lower()
-        if not encoding or not wire.content or (keeps_zstd and encoding == "zstd"):
-            return wire
-        headers = {name: value for name, value in wire.headers.items() if name != "content-encoding"}
-        return attrs.evolve(wire, headers=headers, content=decompress(wire.content, encoding))
+        return _decompressed(request, keeps_zstd=False)
 
     def _narrow(self, operation: str, dialect: Dialect) -> tuple[Dialect, ...]:
         """Return the dialects to try: strict servers reject fields that their version lacks, or miss some."""
@@ -338,11 +332,8 @@ class Relay:
         """Return whether a request may name a model by an id that the upstream does not know."""
         if not self.memory.has_any(kinds.MODEL):
             return False
-        content = request.wire.content or b""
-        encoding = request.headers.get("content-encoding", "").strip().lower()
-        if content and encoding:
-            content = decompress(content, encoding)
-        return MODEL_ID_PART in content or any(self.resolve_model(value) != value for value in request.path.values())
+        is_in_path = any(self.resolve_model(value) != value for value in request.path.values())
+        return is_in_path or MODEL_ID_PART in request.content
 
     def _resolve_body(self, body: Any) -> Any:
         model_id = getattr(body, "model_id", None)
@@ -362,6 +353,15 @@ def batch_operation(body: Any) -> str | None:
     if isinstance(body, models.ForwardRequest):
         return "forward"
     return "forward_backward" if isinstance(body, models.ForwardBackwardRequest) else None
+
+
+def _decompressed(request: ClientRequest, *, keeps_zstd: bool) -> WireRequest:
+    """Return a request as it came, but without a compression that the upstream may not know."""
+    wire = request.wire
+    if "content-encoding" not in wire.headers or (keeps_zstd and content_encoding(wire.headers) == ZSTD):
+        return wire
+    headers = {name: value for name, value in wire.headers.items() if name != "content-encoding"}
+    return attrs.evolve(wire, headers=headers, content=request.content)
 
 
 def _ends(operation: str, form: Dialect) -> tuple[str, ...]:
