@@ -30,7 +30,10 @@ from .polls import Polls
 from .prompt_logprobs import PromptLogprobs
 from .relay import Relay, RelayedExchange
 from .session_names import SessionNames
+from .upstream import Refused
 
+REPLACEMENT_STATUSES = frozenset({400, 404, 405, 415, 422, 501})
+"""Statuses of requests that a server has not run, perhaps because it is not the one that they were written for."""
 IMMEDIATE_PREFIX = "gw:done:"
 Emulate: TypeAlias = Callable[[ClientRequest, RelayedExchange], Awaitable[WireResponse]]
 
@@ -47,8 +50,8 @@ class Emulations:
         self._relay = relay
         self._polls = polls
         self._loading = Loading(relay, polls)
-        self._missing: set[str] = set()
-        """Optional operations that the upstream has been found not to have."""
+        self._missing: set[tuple[int, str]] = set()
+        """Optional operations that the upstream of a number has been found not to have."""
         self._prompt_logprobs = PromptLogprobs(relay.memory)
         names = SessionNames(relay, self._pass)
         self._by_operation: Mapping[str, Emulate] = {
@@ -72,7 +75,29 @@ class Emulations:
         }
 
     async def handle(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
-        """Return the response to a request."""
+        """Return the response to a request; after a rejection, send it again if the upstream was replaced."""
+        upstream = self._relay.upstream
+        if request.operation.name == "create_session":
+            await upstream.check(request.headers)
+        number = upstream.number
+        try:
+            response = await self._answer(request, exchange)
+            if not await self._is_replaced(number, response.status, request):
+                return response
+        except (HttpError, Refused) as rejection:
+            if not await self._is_replaced(number, rejection.status, request):
+                raise
+        # The body may have been read for the form that the former server took.
+        return await self._answer(attrs.evolve(request, packs_numbers=False), exchange)
+
+    async def _is_replaced(self, number: int, status: int, request: ClientRequest) -> bool:
+        """Return whether a status is a rejection, and the upstream is no longer that of a number."""
+        if status not in REPLACEMENT_STATUSES:
+            return False
+        await self._relay.upstream.check(request.headers)
+        return self._relay.upstream.number != number
+
+    async def _answer(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         name = request.operation.name
         response = await self._by_operation.get(name, self._pass)(request, exchange)
         if response.status in ENDPOINT_MISSING and is_missing_endpoint(response, request.wire.path):
@@ -238,11 +263,11 @@ class Emulations:
     async def _accept_optional(self, request: ClientRequest, exchange: RelayedExchange) -> WireResponse:
         name = request.operation.name
         dialect = await self._relay.upstream.dialect(request.headers)
-        if name not in self._missing and dialect.may_have_operation(name):
+        if (self._relay.upstream.number, name) not in self._missing and dialect.may_have_operation(name):
             response = await self._relay.relay(request, exchange)
             if not is_missing_endpoint(response, request.wire.path):
                 return response
-            self._missing.add(name)
+            self._missing.add((self._relay.upstream.number, name))
         exchange.form = name
         _ = request.body
         if name == "finish_session":

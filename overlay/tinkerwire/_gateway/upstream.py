@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -28,6 +30,8 @@ UPSTREAM_LIMITS = ResponseLimits(
     error=SizeLimit(max_bytes=2**24, setting="the gateway's limit of an error"),
 )
 DISCOVERY_TIMEOUT_S = 60.0
+RECHECK_S = 1.0
+"""Time after a discovery in which the upstream is taken for the same server."""
 DROPPED_REQUEST_HEADERS = frozenset(
     {
         "accept-encoding",
@@ -80,6 +84,7 @@ class Refused(Exception):
     def __init__(self, response: WireResponse) -> None:
         super().__init__(f"HTTP {response.status}")
         self.response = response
+        self.status = response.status
 
 
 class Upstream:
@@ -103,6 +108,9 @@ class Upstream:
         self._found: tuple[Dialect, Dialect] | None = None
         """The last dialect as it was discovered, and as responses have corrected it."""
         self._discovery: asyncio.Task[Dialect] | None = None
+        self._discovered_at = 0.0
+        self.number = 0
+        """Number of times that another dialect was discovered, because the server was replaced."""
 
     @property
     def has_own_key(self) -> bool:
@@ -126,9 +134,9 @@ class Upstream:
         """
         own: asyncio.Task[Dialect] | None = None
         while self._dialect is None:
-            discovery = self._discovery
-            if discovery is None or discovery.done():
-                discovery = self._discovery = own = asyncio.create_task(self._discover(headers))
+            running = self._discovery
+            discovery = self._start_discovery(headers)
+            own = own if discovery is running else discovery
             try:
                 discovered = await asyncio.shield(discovery)
                 if self._dialect is None:
@@ -138,6 +146,29 @@ class Upstream:
                 if discovery is own:
                     raise
         return self._dialect
+
+    async def check(self, headers: Mapping[str, str]) -> None:
+        """Discover the dialect again: a server may be replaced while no request is in progress.
+
+        An upstream that does not respond keeps its dialect; the next request has the error.
+
+        Args:
+            headers: headers of the client's request, whose key is used.
+        """
+        if self._wire_version is not None or self._dialect is None:
+            return
+        if time.monotonic() < self._discovered_at + RECHECK_S:
+            return
+        with contextlib.suppress(Refused, HttpError):
+            discovered = await asyncio.shield(self._start_discovery(headers))
+            if self._found is None or self._found[0] != discovered:
+                self._dialect = self._learned(discovered)
+
+    def _start_discovery(self, headers: Mapping[str, str]) -> asyncio.Task[Dialect]:
+        """Return the discovery in progress, or a new one."""
+        if self._discovery is None or self._discovery.done():
+            self._discovery = asyncio.create_task(self._discover(headers))
+        return self._discovery
 
     async def send(
         self, request: WireRequest, traffic: Traffic, timeout_s: float, *, may_redirect: bool = False
@@ -192,6 +223,7 @@ class Upstream:
     def _learned(self, discovered: Dialect) -> Dialect:
         """Return a discovered dialect with what responses have shown, if the server was discovered like this before."""
         if self._found is None or self._found[0] != discovered:
+            self.number += self._found is not None
             self._found = (discovered, discovered)
         return self._found[1]
 
@@ -230,6 +262,7 @@ class Upstream:
             raise HttpError(502, f"tinkerwire gateway: client/config of the upstream: {error}") from None
         except TinkerError as error:
             raise HttpError(502, f"tinkerwire gateway: client/config of the upstream: {error}") from None
+        self._discovered_at = time.monotonic()
         return discovered if version is None else Dialect.for_version(version, discovered.config)
 
 
