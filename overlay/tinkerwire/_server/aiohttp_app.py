@@ -9,7 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from tinkerwire._server.app import EmbeddedServer
@@ -17,6 +17,7 @@ from tinkerwire._server.emulation.fault_injection import ConnectionDropped
 from tinkerwire._server.http.allowed_hosts import AllowedHosts
 from tinkerwire._server.http.body_memory import BodyMemory
 from tinkerwire._server.http.body_reading import receive_body
+from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import WireRequest, WireResponse
 
@@ -109,6 +110,7 @@ def create_server(
             allowed.check(
                 request.headers.getall("Host", []), request.headers.getall("Origin", []), _own_address(request)
             )
+            await _continue(request)
             content = await receive_body(request.content, request.content_length, take)
         except HttpError as error:
             return _error_response(error)
@@ -135,6 +137,15 @@ def create_server(
 
     listener = _Server(handle, max_connections)
     return listener
+
+
+async def _continue(request: web.BaseRequest) -> None:
+    """Ask a client that waits before its body to send it; curl waits for a second before a large one."""
+    waits = request.headers.get("Expect", "").lower() == "100-continue" and request.version == HttpVersion11
+    if waits and not request.content.is_eof() and (request.content_length or 0) <= MAX_BODY_BYTES:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # The response itself has not begun.
+        request.writer.output_size = 0
 
 
 def _own_address(request: web.BaseRequest) -> str | None:

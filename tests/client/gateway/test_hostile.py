@@ -132,3 +132,22 @@ def test_bytes_of_headers_pass() -> None:
     head += f"Content-Length: {len(body)}\n\n".encode()
     with LocalServer() as server, Gateway(to=server.url, to_wire="0.16.1") as gateway:
         assert b"tinkerwire gateway" not in send_raw(gateway.url, head, body)
+
+
+@pytest.mark.parametrize("name", ["server", "gateway"])
+def test_client_that_waits_before_its_body_gets_status_100(name: str) -> None:
+    body = orjson.dumps(STEP)
+    head = b"POST /api/v1/optim_step HTTP/1.1\nHost: 127.0.0.1\nX-API-Key: tml-k\nContent-Type: application/json\n"
+    head += b"expect: 100-Continue\nConnection: close\n"
+    length = f"Content-Length: {len(body)}\n\n".encode()
+    with LocalServer(wire="0.16.1") as server, Gateway(to=server.url) as gateway:
+        url = {"server": server.url, "gateway": gateway.url}[name]
+        address = urlsplit(url)
+        with socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=60) as connection:
+            connection.sendall((head + length).replace(b"\n", b"\r\n"))
+            assert connection.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(body)
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 404 ")
+        # Nobody is asked for a body that is too large.
+        refused = send_raw(url, head + b"Content-Length: 1000000000\n\n", until=b"\r\n\r\n")
+        assert refused.startswith(b"HTTP/1.1 413 ")
