@@ -151,6 +151,7 @@ class Emulations:
         exchange.form = request.operation.name
         dialect = await self._relay.upstream.dialect(request.headers)
         if not dialect.may_have_operation(request.operation.name):
+            _ = request.body
             return None, dialect, None
         response = await self._relay.send(request, request.wire, exchange)
         if response.status in ENDPOINT_MISSING:

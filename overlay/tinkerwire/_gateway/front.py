@@ -28,6 +28,8 @@ from .recognition import ClientWire
 
 OTHER_FORM_STATUSES = frozenset({404, 405, 415, 422})
 """Statuses of a request that may fit another wire version."""
+UNKNOWN_FORM = 415
+"""Status of a body whose media type or encoding a version lacks."""
 DOT_SEGMENTS = frozenset({".", ".."})
 """Segments of a path that lead a server, or a proxy before it, to another path."""
 _SLASH = re.compile(r"[/\\]")
@@ -158,7 +160,7 @@ def read_request(wire: WireRequest, client: ClientWire, body_thread: BodyThread)
 
     Raises:
         HttpError: the request fits no version that the client may speak; the error is that of the likeliest one that
-            has the operation.
+            has the operation and the form of the body.
     """
     likeliest: HttpError | None = None
     for version in client.versions:
@@ -182,10 +184,19 @@ def read_request(wire: WireRequest, client: ClientWire, body_thread: BodyThread)
         except HttpError as error:
             if error.status not in OTHER_FORM_STATUSES:
                 raise
-            if likeliest is None or (likeliest.status in ENDPOINT_MISSING and error.status not in ENDPOINT_MISSING):
+            if likeliest is None or _is_more_specific(error, likeliest):
                 likeliest = error
     assert likeliest is not None
     raise likeliest
+
+
+def _is_more_specific(error: HttpError, other: HttpError) -> bool:
+    """Return whether an error is about more than another: about the content, the form of the body, or the path."""
+
+    def rank(status: int) -> int:
+        return 2 if status in ENDPOINT_MISSING else int(status == UNKNOWN_FORM)
+
+    return rank(error.status) < rank(other.status)
 
 
 def _is_certain(operation: str, client: ClientWire, wire: WireRequest) -> bool:

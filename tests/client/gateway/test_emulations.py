@@ -237,3 +237,12 @@ def test_archive_address_is_absolute(upstream: Upstreams) -> None:
     )
     response = Client(upstream).get("training_runs/r/checkpoints/weights/a/archive", "0.16.1")
     assert (response.status, response.headers["location"]) == (302, f"{URL}/archives/x.tar")
+
+
+@pytest.mark.parametrize("name", ["client/config", "client/dynamic_config"])
+def test_flags_need_a_valid_request_too(upstream: Upstreams, name: str) -> None:
+    """The gateway answers for a server without flags, and rejects what a server with them rejects."""
+    client = Client(upstream)
+    assert client.post(name, b"{", "0.38.0").status == 422
+    assert client.post(name, {"sdk_version": 1}, "0.38.0").status == 422
+    assert client.post(name, {"sdk_version": "0.38.0"}, "0.38.0").status == 200

@@ -66,6 +66,16 @@ def test_unknown_client_gets_the_error_of_a_version_that_has_the_operation(upstr
     assert client.post("nowhere", {}).status == 404
 
 
+@pytest.mark.parametrize("body", [b"", b"null", b"{", b"{}", b"\xff"])
+def test_unknown_client_gets_the_error_of_a_version_that_takes_its_form(upstream: Upstreams, body: bytes) -> None:
+    """Batches of the newest version are protobuf; the content of this one is wrong, not its type."""
+    response = Client(upstream).post("forward_backward", body)
+    assert response.status == 422
+    assert value_of(response)["detail"][0]["loc"][0] == "body"
+    text = Client(upstream).post("forward_backward", body, headers={"Content-Type": "text/plain"})
+    assert text.status == 415
+
+
 def test_unknown_client_is_remembered_by_the_sdk_version_of_its_session(upstream: Upstreams) -> None:
     upstream.answers["create_session"] = json_response({"session_id": "s1"})
     client = Client(upstream)
