@@ -30,6 +30,9 @@ UPSTREAM_LIMITS = ResponseLimits(
     error=SizeLimit(max_bytes=2**24, setting="the gateway's limit of an error"),
 )
 DISCOVERY_TIMEOUT_S = 60.0
+MAX_QUOTED_BYTES = 500
+SHARED_STATUSES = frozenset({401, 402, 403, 408, 429})
+"""Statuses of client/config that hold for the client's request, too: they are about its key, or the server's load."""
 RECHECK_S = 1.0
 """Time after a discovery in which the upstream is taken for the same server."""
 DROPPED_REQUEST_HEADERS = frozenset(
@@ -250,8 +253,13 @@ class Upstream:
             request = codec.encode(call, Dialect.for_version(version or NEWEST))
             request = attrs.evolve(request, headers={**shared_headers(headers), **request.headers})
             response = await self.send(request, Traffic.SESSION, DISCOVERY_TIMEOUT_S)
-            if response.status >= 300 and response.status not in ENDPOINT_MISSING:
+            if response.status in SHARED_STATUSES or response.status >= 500:
                 raise Refused(response)
+            if response.status >= 300 and response.status not in ENDPOINT_MISSING:
+                # Clients would take a status such as 409 for the outcome of their own request, and end a poll.
+                text = response.content[:MAX_QUOTED_BYTES].decode(errors="replace")
+                problem = f"client/config of the upstream: HTTP {response.status}: {text}"
+                raise HttpError(502, f"tinkerwire gateway: {problem}")
             return call.parse(response, default_converter(), self.base_url), response
 
         try:

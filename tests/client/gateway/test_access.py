@@ -58,6 +58,15 @@ def test_upstreams_401_passes_from_discovery(upstream: Upstreams) -> None:
     assert client.post("optim_step", STEP, "0.16.1").status == 200
 
 
+@pytest.mark.parametrize("status", [400, 409, 410, 422])
+def test_other_statuses_of_discovery_are_not_those_of_the_request(upstream: Upstreams, status: int) -> None:
+    """A poll with status 409 or 410 would end the wait for its result."""
+    upstream.answers["client/config"] = json_response({"detail": "its text"}, status)
+    response = Client(upstream, None).post("retrieve_future", {"request_id": "r"}, "0.38.0")
+    assert response.status == 502
+    assert "its text" in value_of(response)["detail"]
+
+
 @pytest.mark.parametrize("kind", [APIConnectionError, APITimeoutError])
 def test_unreachable_upstream_is_a_502_that_names_the_gateway(
     upstream: Upstreams, kind: type[APIConnectionError]
