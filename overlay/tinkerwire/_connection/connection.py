@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -39,6 +40,7 @@ from .call_codec import CallCodec
 from .dialect_resolver import DialectResolver
 from .exchanger import Exchanger
 from .operation_runner import OperationRunner, Owner
+from .poll_pace import PollPace
 from .replacement import Replace
 from .retry import BUILDING_PATHS, RetryConfig
 from .send_options import OnRetry, SendOptions
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
+NEVER_HELD = frozenset({Traffic.SAMPLING, Traffic.SESSION})
+"""Traffic to which servers respond as soon as they can."""
 FetchResult: TypeAlias = Callable[["Connection", DeferredResult, Traffic, RetryConfig], Coroutine[Any, Any, Any]]
 Abandon: TypeAlias = Callable[["Connection", BuildRequest], Coroutine[Any, Any, None]]
 
@@ -107,6 +111,7 @@ class Connection:
         self._abandon_build = abandon
         self.dialects = DialectResolver(self._fetch_config, dialect, base_url)
         self.poll_connections = poll_connections_of(transport)
+        self.poll_pace = PollPace()
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.usage_counter = UsageCounter()
         self.known_models = KnownModels()
@@ -302,7 +307,11 @@ class Connection:
         self, request: WireRequest, traffic: Traffic, timeout_s: float, max_s: float = math.inf
     ) -> WireResponse:
         """Send a request once, and return the response of any status; see :meth:`Exchanger.exchange`."""
-        return await self._exchanger.exchange(request, traffic, timeout_s, max_s)
+        sent_at = time.monotonic()
+        response = await self._exchanger.exchange(request, traffic, timeout_s, max_s)
+        if traffic in NEVER_HELD:
+            self.poll_pace.observe(time.monotonic() - sent_at)
+        return response
 
     @property
     def last_response_at(self) -> float | None:

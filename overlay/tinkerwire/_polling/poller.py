@@ -42,12 +42,6 @@ POLL_TIMEOUT_S = 60.0
 MIN_HELD_S = 1.0
 """The server did not hold a poll that returns faster than this without a result: pause before the next poll."""
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.02, 1.0
-MAX_POLLS_PER_S = 3000
-"""More polls of samples that the server does not hold would leave too little time for new samples and results.
-
-With 10,000 samples of 5 to 10 s in flight, 1,000 polls a second delay a result by up to 10 s, and 5,000 a second lower
-the samples per second by a quarter.
-"""
 PROTOBUF_REJECTED_STATUSES = frozenset({406, 415})
 """Statuses of servers that give no result while the client accepts protobuf."""
 SESSION_FUTURES = frozenset({Traffic.TRAINING_FUTURES, Traffic.SAMPLING_FUTURES})
@@ -81,11 +75,13 @@ class Poller(Generic[T]):
         """Number of the request whose result this is."""
         self._ready = ready
         self._pause = FIRST_PAUSE_S
+        self._sent_at = 0.0
         self._errors = 0
         self._failing_since = 0.0
         self._bad_requests = 0
         self._was_accepted = False
         """True once the server has shown that it has, or had, the future."""
+        self._is_sample = pending.traffic is Traffic.SAMPLING_FUTURES
         self._belongs_to_session = pending.traffic in SESSION_FUTURES
         self._session_id = connection.session_state.id
 
@@ -119,8 +115,6 @@ class Poller(Generic[T]):
             self._record.stop_waiting(request_id)
 
     async def _poll_until_final(self) -> T:
-        iteration = 0
-        session_state = self._connection.session_state
         dialect = await self._connection.dialect()
         result_type = self._pending.result_type or object
         if PROTOBUF in dialect.accept(result_type):
@@ -128,22 +122,32 @@ class Poller(Generic[T]):
             load_decoder(result_type)
         if self._ready is not None:
             await self._ready(self._pending.request_id)
+        if not self._is_sample:
+            return await self._poll_repeatedly()
+        self._connection.poll_pace.polling += 1
+        try:
+            return await self._poll_repeatedly()
+        finally:
+            self._connection.poll_pace.polling -= 1
+
+    async def _poll_repeatedly(self) -> T:
+        iteration = 0
+        session_state = self._connection.session_state
         while True:
-            sent_at = time.monotonic()
             is_expired = self._belongs_to_session and session_state.is_session_expired(self._session_id)
             request = await self._request(iteration)
             iteration += 1
             if self._trace is not None:
                 self._trace.add_repeated("poll", self._number, len(request.content or b""))
             try:
-                response = await self._connection.exchange(request, self._pending.traffic, POLL_TIMEOUT_S)
+                response = await self._exchange(request)
             except APITimeoutError as error:
                 if is_deadline_passed():
                     raise deadline_error() from error
                 # Some servers hold a poll for longer than the timeout; a response to another request shows that the
                 # server is up.
-                is_held = (self._connection.last_response_at or 0.0) > sent_at
-                wait = self._delay_unfinished(None, sent_at) if is_held else self._delay_after(error)
+                is_held = (self._connection.last_response_at or 0.0) > self._sent_at
+                wait = self._delay_unfinished(None) if is_held else self._delay_after(error)
             except APIConnectionError as error:
                 wait = self._delay_after(error)
             else:
@@ -157,13 +161,23 @@ class Poller(Generic[T]):
                     if is_expired:
                         reason = f"the response has no result of {self._pending.name}"
                         raise session_state.expired_error(reason, self._session_id)
-                    wait = self._delay_unfinished(body, sent_at)
+                    wait = self._delay_unfinished(body)
                     if self._trace is not None:
                         state = state_name(self._record.queue_state)
                         self._trace.add_repeated("unready", self._number, state, len(response.content))
                 else:
                     wait = await self._delay_after_status(response)
             await asyncio.sleep(min(wait, max(0.0, remaining_s())))
+
+    async def _exchange(self, request: WireRequest) -> WireResponse:
+        """Send a poll; if the server does not hold polls for samples, in its turn."""
+        connection = self._connection
+        if not self._is_sample or connection.poll_connections.are_held:
+            self._sent_at = time.monotonic()
+            return await connection.exchange(request, self._pending.traffic, POLL_TIMEOUT_S)
+        async with connection.poll_pace.turn():
+            self._sent_at = time.monotonic()
+            return await connection.exchange(request, self._pending.traffic, POLL_TIMEOUT_S)
 
     def _read(self, response: WireResponse, body: Any, size: int) -> T:
         if self._trace is not None:
@@ -184,7 +198,7 @@ class Poller(Generic[T]):
         body = models.FutureRetrieveRequest(request_id=self._pending.request_id)
         return self._connection.codec.encode(retrieve_future(body=body), dialect, headers)
 
-    def _delay_unfinished(self, body: Any, sent_at: float) -> float:
+    def _delay_unfinished(self, body: Any) -> float:
         """Return the wait after a poll whose result is not finished."""
         self._errors = self._bad_requests = 0
         self._was_accepted = True
@@ -192,12 +206,13 @@ class Poller(Generic[T]):
         if isinstance(body, dict):
             self._record.queue_state = str(body.get("queue_state") or "active")
             self._record.reason = str(body.get("queue_state_reason") or "")
-        was_held = time.monotonic() - sent_at >= MIN_HELD_S
+        took_s, pace = time.monotonic() - self._sent_at, self._connection.poll_pace
+        was_held = took_s >= MIN_HELD_S
         min_pause = 0.0
-        if self._pending.traffic is Traffic.SAMPLING_FUTURES:
-            sample_polls = self._connection.poll_connections
-            sample_polls.observe(was_held=was_held)
-            min_pause = sample_polls.reserved / MAX_POLLS_PER_S
+        if self._is_sample:
+            was_held = was_held and not pace.is_slow(took_s)
+            self._connection.poll_connections.observe(was_held=was_held)
+            min_pause = pace.min_pause
         if was_held:
             self._pause = FIRST_PAUSE_S
             return 0.0

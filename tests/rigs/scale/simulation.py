@@ -12,7 +12,8 @@ import statistics
 
 import attrs
 
-from tinkerwire._polling.poller import FIRST_PAUSE_S, MAX_PAUSE_S, MAX_POLLS_PER_S
+from tinkerwire._connection.poll_pace import MAX_POLLS_PER_S
+from tinkerwire._polling.poller import FIRST_PAUSE_S, MAX_PAUSE_S
 from tinkerwire._transport.backpressure import CONNECTIONS, Traffic
 
 HOLD_S = 45.0
