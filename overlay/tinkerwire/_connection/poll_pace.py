@@ -12,11 +12,11 @@ MAX_POLLS_PER_S = 3000
 With 10,000 samples of 5 to 10 s in flight, 1,000 polls a second delay a result by up to 10 s, and 5,000 a second lower
 the samples per second by a quarter.
 """
-MAX_QUEUED_POLLS = 112
+MAX_QUEUED_POLLS = 96
 """Polls without a response that may wait at the server; requests for new samples wait among them.
 
-Fewer delay results, more delay new samples: a server that answers 300 requests a second finished 83 samples a second
-with 88 polls and 71 with 128, with 2,000 callers; the p99 from ready to caller was 7.2 and 4.4 s.
+Fewer delay results, more delay new samples. With 2,000 callers, a server that answers 300 requests a second finished 75
+samples a second with 96 polls and 71 with 128; the p99 from ready to caller was 5.9 and 4.4 s.
 """
 SLOW_FACTOR = 2.0
 """A poll without a response for less than this multiple of the time of other requests may wait at the server."""
