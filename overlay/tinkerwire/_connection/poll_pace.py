@@ -12,6 +12,10 @@ MAX_POLLS_PER_S = 3000
 With 10,000 samples of 5 to 10 s in flight, 1,000 polls a second delay a result by up to 10 s, and 5,000 a second lower
 the samples per second by a quarter.
 """
+FEW_POLLS_PER_S = 500
+"""So many polls a second, of few samples in flight, cost client and server little."""
+SHORTEST_PAUSE_S = 0.1
+"""Pause between polls for a sample however few are in flight."""
 MAX_QUEUED_POLLS = 96
 """Polls without a response that may wait at the server; requests for new samples wait among them.
 
@@ -58,6 +62,11 @@ class PollPace:
     def min_pause(self) -> float:
         """Minimum pause after a poll that the server did not hold."""
         return self.polling / MAX_POLLS_PER_S
+
+    @property
+    def max_pause(self) -> float:
+        """Maximum pause after a poll that the server did not hold: the fewer samples, the shorter."""
+        return max(SHORTEST_PAUSE_S, self.polling / FEW_POLLS_PER_S)
 
     def turn(self) -> Turn:
         """Return the turn of one poll, to be held with ``async with``."""

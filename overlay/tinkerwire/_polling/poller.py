@@ -208,16 +208,16 @@ class Poller(Generic[T]):
             self._record.reason = str(body.get("queue_state_reason") or "")
         took_s, pace = time.monotonic() - self._sent_at, self._connection.poll_pace
         was_held = took_s >= MIN_HELD_S
-        min_pause = 0.0
+        min_pause, max_pause = 0.0, MAX_PAUSE_S
         if self._is_sample:
             was_held = was_held and not pace.is_slow(took_s)
             self._connection.poll_connections.observe(was_held=was_held)
-            min_pause = pace.min_pause
+            min_pause, max_pause = pace.min_pause, pace.max_pause
         if was_held:
             self._pause = FIRST_PAUSE_S
             return 0.0
         pause, self._pause = self._pause, min(self._pause * 2, MAX_PAUSE_S)
-        return max(pause, min_pause)
+        return max(min(pause, max_pause), min_pause)
 
     async def _delay_after_status(self, response: WireResponse) -> float:
         """Return the wait after an error response, or raise the error when waiting cannot help."""

@@ -48,6 +48,16 @@ def test_held_poll_is_repeated_without_a_pause(
     assert step_metrics(server, training, held_poll, held_poll, held_poll, OPTIM_STEP_RESULT) == {"x:mean": 1.0}
 
 
+def test_few_samples_are_polled_often(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses between polls for a sample stay short while few samples are in flight."""
+    monkeypatch.setattr(poller, "FIRST_PAUSE_S", 300.0)
+    server.on_poll("Sample", in_order(NOT_READY, NOT_READY, server.healthy_response))
+    with open_client(server.url) as client:
+        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
+        sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
+        assert len(server.polls("Sample")) == 3
+
+
 @pytest.mark.parametrize("is_held", [True, False])
 def test_polls_of_samples_show_whether_the_server_holds_polls(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, is_held: bool
