@@ -20,8 +20,10 @@ from .._connection.retry_rules import MAX_BATCHED_POLL_RETRIES, Loop
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
 from .._wire.dialect import Dialect
-from .poller import FIRST_PAUSE_S, MAX_PAUSE_S, MIN_HELD_S, POLL_TIMEOUT_S
+from .poller import FIRST_PAUSE_S, MAX_PAUSE_S, MIN_HELD_S
 
+BATCHED_POLL_TIMEOUT_S = 45.0
+"""Timeout of one poll, as in the official SDK; servers hold it for about 30 s, and all samples wait for it."""
 COMPLETION_SILENCE_S = 300.0
 """A sample without a completion for so long is polled separately: its completion may have been lost."""
 ACK_AFTER_S = 1.0
@@ -128,7 +130,7 @@ class BatchedPoller:
         errors = 0
         while self._waiters:
             try:
-                await self._poll(None, POLL_TIMEOUT_S)
+                await self._poll(None, BATCHED_POLL_TIMEOUT_S)
             except TinkerError as error:
                 errors += 1
                 is_bad = isinstance(error, BadRequestError)

@@ -183,6 +183,17 @@ def test_unreported_sample_is_polled_separately(server: ScriptedServer, monkeypa
         assert len(server.named("retrieve_futures")) == 1
 
 
+def test_lost_batched_poll_is_repeated_in_time(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples wait for a batched poll that gets no response no longer than with the official SDK."""
+    assert batched_poller.BATCHED_POLL_TIMEOUT_S == 45.0
+    monkeypatch.setattr(batched_poller, "BATCHED_POLL_TIMEOUT_S", 0.1)
+    endpoint = CompletionEndpoint(server)
+    server.rules["retrieve_futures"] = in_order(ScriptedResponse(gate=Gate()), endpoint.respond)
+    with open_sampling_client(server) as sampling:
+        assert len(sample(sampling, 1)) == 1
+        assert len(server.named("retrieve_futures")) >= 2
+
+
 def test_sample_reported_before_its_submission_response_is_fetched(server: ScriptedServer) -> None:
     """The client remembers a sample that finished before the response to its submission, and fetches the result."""
     submission, report = Gate(), Gate()
