@@ -97,7 +97,7 @@ bench: $(READY)  ## measure CPU, time and memory against the official SDK, in on
 bench-embedded: $(READY)  ## measure the embedded server: tokens a second beside torch, requests a second, memory
 	$(BIN)/python -m tests.rigs.bench.embedded
 
-bench-delays: $(READY)  ## measure delays with up to 100,000 samples that wait, beside the official SDK, in 40 minutes
+bench-delays: $(READY)  ## measure delays with up to 100,000 samples that wait, beside the official SDK, in 30 minutes
 	$(BIN)/python -m tests.rigs.bench.delays
 
 bench-gateway: $(READY)  ## measure the CPU of the gateway for samples and batches, and its memory

@@ -9,10 +9,8 @@ samples finish in a second.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,11 +21,10 @@ from typing import Any
 import attrs
 from tests.rigs.bench.cases import NEWEST_SDK, OUR_CLIENT
 from tests.rigs.bench.stub import is_healthy
+from tests.rigs.bench.worker_process import FOLDER, run_worker
 from tests.rigs.official.process import ServerProcess, find_free_port
 from tests.rigs.official.report import DOCS, write_section
-from tests.rigs.official.venv import ensure_official_python
 
-FOLDER = Path(__file__).parent
 SAMPLE_S = "5-10"
 """Time that each sample takes."""
 MIXED_S = "1,1,1,1,1,1,1,12,12,12"
@@ -76,23 +73,9 @@ def waiting_server(mode: str, seconds: str) -> Iterator[str]:
 
 def measure(client: str, mode: str, case: Case) -> dict[str, Any]:
     """Return the figures of one client in a fresh process, on a fresh server."""
-    python = sys.executable if client == OUR_CLIENT else str(ensure_official_python(client))
-    module = OUR_CLIENT if client == OUR_CLIENT else "tinker"
     counts = map(str, (case.samples, case.callers, case.in_flight, MAX_SECONDS))
     with waiting_server(mode, case.seconds) as url:
-        completed = subprocess.run(
-            [python, str(FOLDER / "delay_worker.py"), module, url, *counts],
-            capture_output=True,
-            text=True,
-            timeout=MAX_SECONDS * 2,
-            env=os.environ | {"TINKER_TELEMETRY": "0"},
-            check=False,
-        )
-    # Releases of the official SDK may crash at their exit, after they have printed their figures.
-    if not completed.stdout:
-        raise SystemExit(f"bench: {client}, {mode}: exit code {completed.returncode}\n{completed.stderr[-3000:]}")
-    figures: dict[str, Any] = json.loads(completed.stdout.splitlines()[-1])
-    return figures
+        return run_worker(client, "delay_worker.py", url, *counts)
 
 
 def main() -> int:

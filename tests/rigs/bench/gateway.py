@@ -7,11 +7,9 @@ The section goes to docs/benchmark.md. Exit code 1 if a figure exceeds its limit
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,16 +22,15 @@ from pathlib import Path
 import attrs
 from tests.rigs.bench.cases import JSON_SDK, NEWEST_SDK, OUR_CLIENT
 from tests.rigs.bench.stub import is_healthy, stub_server
+from tests.rigs.bench.worker_process import FOLDER, run_worker
 from tests.rigs.official.process import ServerProcess, find_free_port
 from tests.rigs.official.report import DOCS, write_section
-from tests.rigs.official.venv import ensure_official_python
 from tests.support.embedded import ListeningProcess
 
 from tinkerwire._gateway.server import FILES_PER_POLL
 from tinkerwire._transport.backpressure import CONNECTIONS, TRAINING_SHARE
 from tinkerwire._transport.poll_connections import find_poll_limit
 
-FOLDER = Path(__file__).parent
 ROUNDS = 3
 SAMPLES, WARM_UP_SAMPLES = 2000, 50
 BATCHES = 3
@@ -42,7 +39,6 @@ IN_FLIGHT = 20_000
 """Samples in flight at once, in as many processes as the limit of open files requires."""
 SUBMISSION_S = 0.005
 """Time for the submission of a sample."""
-TIMEOUT_S = 900
 MAX_SAMPLE_MS, MAX_BATCH_MS = 1.0, 20.0
 
 
@@ -110,34 +106,15 @@ def run_gateway(to: str, *options: str, port: int | None = None) -> Iterator[Lis
         gateway.stop()
 
 
-def _run_worker(client: str, script: str, *arguments: str) -> dict[str, float]:
-    python = sys.executable if client == OUR_CLIENT else str(ensure_official_python(client))
-    module = OUR_CLIENT if client == OUR_CLIENT else "tinker"
-    command = [python, str(FOLDER / script), module, *arguments]
-    completed = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-        env={**os.environ, "TINKER_TELEMETRY": "0"},
-    )
-    # Releases of the official SDK may crash at their exit, after they have printed their figures.
-    if not completed.stdout:
-        raise SystemExit(f"bench: {' '.join(command)}: exit code {completed.returncode}\n{completed.stderr[-3000:]}")
-    figures: dict[str, float] = json.loads(completed.stdout.splitlines()[-1])
-    return figures
-
-
 def measure_cpu_ms(case: Case, to: str) -> float:
     """Return the CPU milliseconds of the gateway for one sample, or for one batch."""
     with run_gateway(to) as gateway:
         # The first run discovers the server and warms up.
         warm_up = ["sample", gateway.url, str(WARM_UP_SAMPLES)] if case.work == "sample" else [case.work, gateway.url]
-        _run_worker(case.client, "worker.py", *warm_up)
+        run_worker(case.client, "worker.py", *warm_up)
         before = read_cpu_s(gateway.pid)
         wire = [] if case.wire is None else [case.wire]
-        _run_worker(case.client, "worker.py", case.work, gateway.url, str(SAMPLES), *wire)
+        run_worker(case.client, "worker.py", case.work, gateway.url, str(SAMPLES), *wire)
         used = read_cpu_s(gateway.pid) - before
     return used * 1000 / (SAMPLES + WARM_UP_SAMPLES if case.work == "sample" else BATCHES)
 
@@ -183,7 +160,7 @@ def measure_in_flight(samples: int, processes: int) -> InFlight:
         before_s = sum(read_cpu_s(gateway.pid) for gateway in gateways)
         share = str(samples // processes)
         with ThreadPoolExecutor(processes) as threads:
-            run = partial(_run_worker, OUR_CLIENT, "delay_worker.py")
+            run = partial(run_worker, OUR_CLIENT, "delay_worker.py")
             delays = list(threads.map(lambda gateway: run(gateway.url, share, share, share), gateways))
         return InFlight(
             samples,
